@@ -1,0 +1,78 @@
+/*
+ * base.c - what every other file here stands on: growth and UTF-8.
+ */
+#include "base.h"
+#include "bpk.h"
+
+#include <errno.h>
+
+BPK_EXPORT const char *bpk_version(void)
+{
+	return BPK_PROJECT_VERSION;
+}
+
+BPK_EXPORT void bpk_limits_init(struct bpk_limits *limits)
+{
+	*limits = (struct bpk_limits){
+		.file_size = UINT64_C(100) << 30,
+		.metadata_size = UINT64_C(100) << 20,
+		.tensor_size = UINT64_C(10) << 30,
+		.tensor_count = 100000,
+		.nesting = 128,
+	};
+}
+
+/*
+ * The ranges are those of table 3-7 of the Unicode standard: what the second
+ * byte may be depends on the first, every later byte is 80..BF.
+ */
+bool bpk_utf8_valid(const char *text, size_t size)
+{
+	const uint8_t *p = (const uint8_t *)text, *end = p + size;
+
+	while (p < end) {
+		uint8_t first = *p, low = 0x80, high = 0xbf;
+		size_t more;
+
+		if (first < 0x80) {
+			p++;
+			continue;
+		}
+		if (first < 0xc2 || first > 0xf4)
+			return false;
+		more = first < 0xe0 ? 1 : first < 0xf0 ? 2 : 3;
+		if (first == 0xe0)
+			low = 0xa0;
+		else if (first == 0xed)
+			high = 0x9f;
+		else if (first == 0xf0)
+			low = 0x90;
+		else if (first == 0xf4)
+			high = 0x8f;
+		if ((size_t)(end - p) <= more || p[1] < low || p[1] > high)
+			return false;
+		for (size_t i = 2; i <= more; i++)
+			if ((p[i] & 0xc0) != 0x80)
+				return false;
+		p += more + 1;
+	}
+	return true;
+}
+
+int bpk_grow(void **array, size_t *capacity, size_t needed, size_t element_size)
+{
+	size_t wanted = *capacity ? *capacity : 16;
+	void *grown;
+
+	if (needed <= *capacity)
+		return 0;
+	while (wanted < needed)
+		if (__builtin_mul_overflow(wanted, 2, &wanted))
+			return -ENOMEM;
+	grown = reallocarray(*array, wanted, element_size);
+	if (!grown)
+		return -ENOMEM;
+	*array = grown;
+	*capacity = wanted;
+	return 0;
+}
