@@ -175,6 +175,24 @@ int staged_write(struct staged *staged, const void *data, size_t size, uint64_t 
 	return 0;
 }
 
+int staged_read(struct staged *staged, void *data, size_t size, uint64_t off)
+{
+	char *to = data;
+
+	while (size) {
+		ssize_t got = pread(staged->fd, to, size, (off_t)off);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			return got < 0 ? -errno : -EIO;
+		to += got;
+		size -= (size_t)got;
+		off += (uint64_t)got;
+	}
+	return 0;
+}
+
 int staged_truncate(struct staged *staged, uint64_t size)
 {
 	int result;
