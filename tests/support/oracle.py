@@ -10,11 +10,14 @@ written for plainness: the whole pack in memory, no limits. FORMAT.md is its sou
                                          path, tab, size, tab, SHA-256
     oracle.py meta PACK.bpk              the metadata, byte for byte (what a diff looks at)
     oracle.py differ OLD.bpk NEW.bpk     names every entry that is not the same in both
+    oracle.py scalar PACK.bpk NAME       its type and text, or "none"
+    oracle.py value PACK.bpk KEY         the value of a metadata key, byte for byte
+    oracle.py data PACK.bpk NAME         the bytes of a tensor
 
 SPEC.json is what the golden vectors use: tensors in write order with name, dtype,
 shape and perhaps param_id, byte_len and hex (default: byte i of tensor k is
 (i*31 + k*7 + 3) & 0xff); scalars as {"Float": 0.5}, a Float also as "0x" and its
-bits; metadata as text.
+bits; metadata as text. "extra" in a tensor or at the top are unknown keys.
 """
 import hashlib
 import json
@@ -197,6 +200,7 @@ def make(spec):
                       "data_offsets": [start, end]}
         if tensor.get("param_id") is not None:
             descriptor["param_id"] = tensor["param_id"]
+        descriptor.update(tensor.get("extra", {}))
         descriptors[tensor["name"]] = descriptor
 
     scalars = {}
@@ -212,6 +216,7 @@ def make(spec):
         root["metadata"] = ordered(spec["metadata"])
     if scalars:
         root["scalars"] = ordered(scalars)
+    root.update(spec.get("extra", {}))
     metadata = encode(root)
     pack = b"NRUB" + struct.pack("<HI", 1, len(metadata)) + metadata
     data_off = align(len(pack))
@@ -245,6 +250,27 @@ def sha256(data):
     return hashlib.sha256(data).hexdigest()
 
 
+def float_text(value):
+    """Shortest digits; with an exponent below 1e-5 and from 1e16 on."""
+    if math.isinf(value) or value == 0:
+        return repr(value)
+    sign = "-" if value < 0 else ""
+    mantissa, exponent = repr(abs(value)), 0
+    if "e" in mantissa:
+        mantissa, exponent = mantissa.split("e")
+        exponent = int(exponent)
+    whole, _, fraction = mantissa.partition(".")
+    digits = (whole + fraction).lstrip("0")
+    exponent += len(whole) - 1 - (len(whole + fraction) - len(digits))
+    digits = digits.rstrip("0")
+    if -5 <= exponent < 16:
+        if exponent < 0:
+            return f"{sign}0.{'0' * (-exponent - 1)}{digits}"
+        digits = digits.ljust(exponent + 2, "0")
+        return f"{sign}{digits[:exponent + 1]}.{digits[exponent + 1:]}"
+    return f"{sign}{digits[0]}{'.' if digits[1:] else ''}{digits[1:]}e{exponent}"
+
+
 def scalar_text(scalar):
     """What a scalar's file holds (SEMANTICS, section 3)."""
     (kind, value), = scalar.items()
@@ -258,7 +284,11 @@ def scalar_text(scalar):
         return "nan"
     if math.isnan(value.value):
         return f"nan:0x{value.bits:016x}"
-    return repr(value.value)
+    return float_text(value.value)
+
+
+def unknown(mapping, known):
+    return {key: encode(value).hex() for key, value in mapping.items() if key not in known}
 
 
 def show(pack):
@@ -270,12 +300,12 @@ def show(pack):
                            "offset": pack.data_off + t["data_offsets"][0],
                            "size": t["data_offsets"][1] - t["data_offsets"][0],
                            "sha256": sha256(pack.bytes_of(t)),
-                           "extra": sorted(set(t) - {"dtype", "shape", "param_id",
-                                                     "data_offsets"})}
+                           "extra": unknown(t, {"dtype", "shape", "param_id",
+                                                "data_offsets"})}
                     for name, t in pack.tensors.items()},
         "scalars": {name: {next(iter(s)): scalar_text(s)} for name, s in pack.scalars.items()},
         "metadata": pack.metadata,
-        "extra": sorted(set(pack.root) - {"tensors", "scalars", "metadata"}),
+        "extra": unknown(pack.root, {"tensors", "scalars", "metadata"}),
     }
 
 
@@ -361,6 +391,14 @@ def main(args):
         sys.stdout.buffer.write(Pack(args[1]).raw_metadata)
     elif args[:1] == ["differ"] and len(args) == 3:
         print("".join(line + "\n" for line in differ(Pack(args[1]), Pack(args[2]))), end="")
+    elif args[:1] == ["scalar"] and len(args) == 3:
+        scalar = Pack(args[1]).scalars.get(args[2])
+        print("none" if scalar is None else f"{next(iter(scalar))} {scalar_text(scalar)}")
+    elif args[:1] == ["value"] and len(args) == 3:
+        sys.stdout.buffer.write(Pack(args[1]).metadata[args[2]].encode())
+    elif args[:1] == ["data"] and len(args) == 3:
+        pack = Pack(args[1])
+        sys.stdout.buffer.write(pack.bytes_of(pack.tensors[args[2]]))
     else:
         sys.exit(__doc__)
 
