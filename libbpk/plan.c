@@ -523,7 +523,7 @@ static void append_front(struct bpk_appender *out, const struct bpk_plan *plan)
 int bpk_plan_run(struct bpk_plan *plan, struct bpk_error *error)
 {
 	_cleanup_(bpk_append_done) struct bpk_appender front = { 0 };
-	uint64_t data_size, data_off, file_size, metadata_size, metadata_limit;
+	uint64_t data_size = 0, data_off = 0, file_size = 0, metadata_size, metadata_limit;
 	int r;
 
 	if (plan->done)

@@ -234,19 +234,19 @@ static int tell(struct pass *pass)
 			pass->total);
 }
 
-/* @size bytes have gone to the sink. */
-static int advance(struct pass *pass, uint64_t size)
+/*
+ * @size more bytes, at most BPK_PIECE_SIZE, are next: tell first when the callback
+ * would hear too late of them. (Not by cutting pieces: a range is shared with its
+ * source best in large ones.)
+ */
+static int before(struct pass *pass, uint64_t size)
 {
-	pass->done += size;
-	return pass->done - pass->told >= BPK_PIECE_SIZE ? tell(pass) : 0;
+	return pass->done - pass->told + size > BPK_PIECE_SIZE ? tell(pass) : 0;
 }
 
-/* The most to write before the callback must hear of it again. */
-static size_t piece(const struct pass *pass, uint64_t left)
+static size_t piece(uint64_t left)
 {
-	uint64_t room = BPK_PIECE_SIZE - (pass->done - pass->told);
-
-	return (size_t)(left < room ? left : room);
+	return (size_t)(left < BPK_PIECE_SIZE ? left : BPK_PIECE_SIZE);
 }
 
 /* @what: what was being written, for the message; @verb "write" or "read". */
@@ -264,16 +264,17 @@ static int write_bytes(struct pass *pass, const void *data, uint64_t size, const
 	const uint8_t *at = data;
 
 	while (size) {
-		size_t now = piece(pass, size);
-		int r = pass->sink->ops->write(pass->sink, at, now);
+		size_t now = piece(size);
+		int r = before(pass, now);
 
+		if (r < 0)
+			return r;
+		r = pass->sink->ops->write(pass->sink, at, now);
 		if (r < 0)
 			return io_failed(pass, r, "write", what);
 		at += now;
 		size -= now;
-		r = advance(pass, now);
-		if (r < 0)
-			return r;
+		pass->done += now;
 	}
 	return 0;
 }
@@ -286,10 +287,14 @@ static int pad_to(struct pass *pass, uint64_t off, const char *what)
 
 	if (!size)
 		return 0;
+	r = before(pass, size);
+	if (r < 0)
+		return r;
 	r = pass->sink->ops->zeros(pass->sink, size);
 	if (r < 0)
 		return io_failed(pass, r, "write", what);
-	return advance(pass, size);
+	pass->done += size;
+	return 0;
 }
 
 static int check_provided(struct pass *pass, const char *what, uint64_t declared,
@@ -315,11 +320,9 @@ static int write_provided(struct bpk_writer *writer, struct pass *pass,
 	int r;
 
 	/* A chance to cancel before work that may be long. */
-	if (pass->done != pass->told) {
-		r = tell(pass);
-		if (r < 0)
-			return r;
-	}
+	r = pass->done == pass->told ? 0 : tell(pass);
+	if (r < 0)
+		return r;
 	writer->spent = true;
 	r = provider->provide(provider->context, &data, &given);
 	if (r > 0)
@@ -344,12 +347,14 @@ static int write_range(struct pass *pass, const struct payload *payload, uint64_
 	uint64_t off = payload->range.off, left = size;
 
 	while (left) {
-		size_t done = 0;
-		int r;
+		size_t now = piece(left), done = 0;
+		int r = before(pass, now);
 
+		if (r < 0)
+			return r;
 		sink->source_failed = false;
-		r = sink->ops->copy(sink, payload->range.ops, payload->range.fd, off,
-				    piece(pass, left), &done);
+		r = sink->ops->copy(sink, payload->range.ops, payload->range.fd, off, now,
+				    &done);
 		if (r < 0)
 			return io_failed(pass, r, sink->source_failed ? "read" : "write", what);
 		if (!done)
@@ -359,9 +364,7 @@ static int write_range(struct pass *pass, const struct payload *payload, uint64_
 					what, off, left);
 		off += done;
 		left -= done;
-		r = advance(pass, done);
-		if (r < 0)
-			return r;
+		pass->done += done;
 	}
 	return 0;
 }
