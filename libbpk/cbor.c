@@ -424,6 +424,30 @@ int bpk_cbor_more(struct bpk_cursor *cursor, struct bpk_container *container,
 	return 0;
 }
 
+int bpk_cbor_enter_variant(struct bpk_cursor *cursor, const struct bpk_item *item,
+			   const char *what, struct bpk_container *ret_container)
+{
+	bool more;
+	int err;
+
+	if (item->type != BPK_ITEM_MAP)
+		return bpk_cbor_refuse(cursor, item->pos,
+				       "%s must be a map, here it is %s", what,
+				       bpk_item_type_name(item->type));
+	if (item->indefinite || item->number != 1)
+		return bpk_cbor_refuse(cursor, item->pos,
+				       "%s must be a map of exactly one entry", what);
+	err = bpk_cbor_enter(cursor, item, ret_container);
+	return err ? err : bpk_cbor_more(cursor, ret_container, &more);
+}
+
+int bpk_cbor_leave_variant(struct bpk_cursor *cursor, struct bpk_container *container)
+{
+	bool more;
+
+	return bpk_cbor_more(cursor, container, &more);
+}
+
 /*
  * Next chunk of an indefinite string whose start was read. *open counts the
  * starts that wait for their break: chunks may be indefinite again, as Burn's

@@ -78,6 +78,15 @@ int bpk_cbor_enter(struct bpk_cursor *cursor, const struct bpk_item *item,
 int bpk_cbor_more(struct bpk_cursor *cursor, struct bpk_container *container,
 		  bool *ret_more);
 
+/*
+ * The same for a map of one, the way serde writes an enum's variant with what it
+ * carries: name and payload are next. Refuses other maps, and indefinite ones as
+ * Burn's reader does. To be left after the payload.
+ */
+int bpk_cbor_enter_variant(struct bpk_cursor *cursor, const struct bpk_item *item,
+			   const char *what, struct bpk_container *ret_container);
+int bpk_cbor_leave_variant(struct bpk_cursor *cursor, struct bpk_container *container);
+
 /* Skip one whole item of any kind, checking it. */
 int bpk_cbor_skip(struct bpk_cursor *cursor);
 

@@ -21,40 +21,29 @@ static const struct {
 	uint8_t cbor_size;
 	uint8_t element_size;
 } dtypes[BPK_DTYPE_COUNT] = {
-#define PLAIN(name, head, size)                                                          \
-	{                                                                                \
-		name, name, NULL, head name, sizeof(head name) - 1, size                 \
-	}
-#define BOOL(store, head, size)                                                          \
-	{                                                                                \
-		"Bool(" store ")", NULL, store,                                          \
-			"\xa1\x64"                                                       \
-			"Bool" head store,                                               \
-			sizeof("\xa1\x64"                                                \
-			       "Bool" head store) -                                      \
-				1,                                                       \
-			size                                                             \
-	}
-	[BPK_DTYPE_F64] = PLAIN("F64", "\x63", 8),
-	[BPK_DTYPE_F32] = PLAIN("F32", "\x63", 4),
-	[BPK_DTYPE_FLEX32] = PLAIN("Flex32", "\x66", 4),
-	[BPK_DTYPE_F16] = PLAIN("F16", "\x63", 2),
-	[BPK_DTYPE_BF16] = PLAIN("BF16", "\x64", 2),
-	[BPK_DTYPE_I64] = PLAIN("I64", "\x63", 8),
-	[BPK_DTYPE_I32] = PLAIN("I32", "\x63", 4),
-	[BPK_DTYPE_I16] = PLAIN("I16", "\x63", 2),
-	[BPK_DTYPE_I8] = PLAIN("I8", "\x62", 1),
-	[BPK_DTYPE_U64] = PLAIN("U64", "\x63", 8),
-	[BPK_DTYPE_U32] = PLAIN("U32", "\x63", 4),
-	[BPK_DTYPE_U16] = PLAIN("U16", "\x63", 2),
-	[BPK_DTYPE_U8] = PLAIN("U8", "\x62", 1),
-	[BPK_DTYPE_BOOL_NATIVE] = BOOL("Native", "\x66", 1),
-	[BPK_DTYPE_BOOL_U8] = BOOL("U8", "\x62", 1),
-	[BPK_DTYPE_BOOL_U32] = BOOL("U32", "\x63", 4),
-	[BPK_DTYPE_BOOL_LEGACY] = PLAIN("Bool", "\x64", 1),
+/* Octal escapes end after three digits, hexadecimal ones would go on into a name. */
+#define CBOR(text) text, sizeof(text) - 1
+	[BPK_DTYPE_F64] = { "F64", "F64", NULL, CBOR("\143F64"), 8 },
+	[BPK_DTYPE_F32] = { "F32", "F32", NULL, CBOR("\143F32"), 4 },
+	[BPK_DTYPE_FLEX32] = { "Flex32", "Flex32", NULL, CBOR("\146Flex32"), 4 },
+	[BPK_DTYPE_F16] = { "F16", "F16", NULL, CBOR("\143F16"), 2 },
+	[BPK_DTYPE_BF16] = { "BF16", "BF16", NULL, CBOR("\144BF16"), 2 },
+	[BPK_DTYPE_I64] = { "I64", "I64", NULL, CBOR("\143I64"), 8 },
+	[BPK_DTYPE_I32] = { "I32", "I32", NULL, CBOR("\143I32"), 4 },
+	[BPK_DTYPE_I16] = { "I16", "I16", NULL, CBOR("\143I16"), 2 },
+	[BPK_DTYPE_I8] = { "I8", "I8", NULL, CBOR("\142I8"), 1 },
+	[BPK_DTYPE_U64] = { "U64", "U64", NULL, CBOR("\143U64"), 8 },
+	[BPK_DTYPE_U32] = { "U32", "U32", NULL, CBOR("\143U32"), 4 },
+	[BPK_DTYPE_U16] = { "U16", "U16", NULL, CBOR("\143U16"), 2 },
+	[BPK_DTYPE_U8] = { "U8", "U8", NULL, CBOR("\142U8"), 1 },
+	[BPK_DTYPE_BOOL_NATIVE] = { "Bool(Native)", NULL, "Native",
+				    CBOR("\241\144Bool\146Native"), 1 },
+	[BPK_DTYPE_BOOL_U8] = { "Bool(U8)", NULL, "U8", CBOR("\241\144Bool\142U8"), 1 },
+	[BPK_DTYPE_BOOL_U32] = { "Bool(U32)", NULL, "U32", CBOR("\241\144Bool\143U32"),
+				 4 },
+	[BPK_DTYPE_BOOL_LEGACY] = { "Bool", "Bool", NULL, CBOR("\144Bool"), 1 },
 	[BPK_DTYPE_QFLOAT] = { "QFloat", NULL, NULL, NULL, 0, 0 },
-#undef PLAIN
-#undef BOOL
+#undef CBOR
 };
 
 static bool dtype_known(enum bpk_dtype dtype)
@@ -125,27 +114,6 @@ static int refuse_word(struct bpk_cursor *cursor, size_t pos, const char *what,
 	bpk_quote(quoted, word, size < BPK_WORD_SIZE ? size : BPK_WORD_SIZE);
 	return bpk_cbor_refuse(cursor, pos, "%s is %s%s, which is not known", what,
 			       quoted, size > BPK_WORD_SIZE ? " and more" : "");
-}
-
-/* Enter a map of one, which must be definite; the entry is next. */
-static int enter_variant(struct bpk_cursor *cursor, const struct bpk_item *item,
-			 const char *what, struct bpk_container *ret_container)
-{
-	bool more;
-	int err;
-
-	if (item->indefinite || item->number != 1)
-		return bpk_cbor_refuse(cursor, item->pos,
-				       "%s must be a map of exactly one entry", what);
-	err = bpk_cbor_enter(cursor, item, ret_container);
-	return err ? err : bpk_cbor_more(cursor, ret_container, &more);
-}
-
-static int leave_variant(struct bpk_cursor *cursor, struct bpk_container *container)
-{
-	bool more;
-
-	return bpk_cbor_more(cursor, container, &more);
 }
 
 /* Read a text that must be one of @words. */
@@ -290,12 +258,12 @@ static int parse_store(struct bpk_cursor *cursor, const char *what)
 	if (item.type != BPK_ITEM_MAP)
 		return parse_word(cursor, what, plain);
 	cursor->pos = ahead.pos;
-	err = enter_variant(cursor, &item, what, &container);
+	err = bpk_cbor_enter_variant(cursor, &item, what, &container);
 	if (!err)
 		err = parse_word(cursor, what, packed);
 	if (!err)
 		err = bpk_cbor_uint(cursor, "the packed dimension", UINT64_MAX, &dim);
-	return err ? err : leave_variant(cursor, &container);
+	return err ? err : bpk_cbor_leave_variant(cursor, &container);
 }
 
 static int parse_tensor(struct bpk_cursor *cursor, const char *what)
@@ -444,7 +412,7 @@ int bpk_dtype_parse(struct bpk_cursor *cursor, enum bpk_dtype *ret_dtype)
 				       "the dtype must be text or a map, here it is %s",
 				       bpk_item_type_name(item.type));
 	cursor->pos = ahead.pos;
-	err = enter_variant(cursor, &item, "the dtype", &container);
+	err = bpk_cbor_enter_variant(cursor, &item, "the dtype", &container);
 	if (err)
 		return err;
 	pos = cursor->pos;
@@ -458,7 +426,7 @@ int bpk_dtype_parse(struct bpk_cursor *cursor, enum bpk_dtype *ret_dtype)
 	else
 		err = refuse_word(cursor, pos, "the dtype (as a map)", word, size);
 	if (!err)
-		err = leave_variant(cursor, &container);
+		err = bpk_cbor_leave_variant(cursor, &container);
 	if (!err)
 		*ret_dtype = dtype;
 	return err;

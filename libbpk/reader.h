@@ -11,6 +11,7 @@
 
 #include "bpk.h"
 #include "header.h"
+#include "meta.h"
 
 /* Where the bytes of a pack come from, and how to let go of them. */
 struct bpk_source {
@@ -20,6 +21,14 @@ struct bpk_source {
 	/* Unmap and close, called once from bpk_reader_close(); NULL when the bytes
 	 * belong to somebody else. */
 	void (*release)(struct bpk_source *source);
+};
+
+/* For reader.c and check.c only. */
+struct bpk_reader {
+	struct bpk_source source;
+	struct bpk_header header;
+	uint8_t *metadata;
+	struct bpk_meta meta;
 };
 
 /*
