@@ -13,7 +13,8 @@
 #include "cbor.h"
 #include "error.h"
 
-#include <cbor.h>
+/* Not <cbor.h>: the header of that name here would be found in its place. */
+#include <cbor/streaming.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
