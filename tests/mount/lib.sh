@@ -18,7 +18,7 @@ export LC_ALL=C.UTF-8 LANGUAGE=
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 top=$(cd "$here/../.." && pwd)
-golden=$top/tests/data/golden
+golden=$top/tests/data/vectors/golden
 
 # TAP --------------------------------------------------------------------------
 
