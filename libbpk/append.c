@@ -38,7 +38,7 @@ void bpk_append_done(struct bpk_appender *appender)
 	if (!appender)
 		return;
 	free(appender->data);
-	*appender = (struct bpk_appender){ 0 };
+	*appender = (struct bpk_appender) { 0 };
 }
 
 void bpk_append_raw(struct bpk_appender *appender, const void *data, size_t size)
@@ -132,8 +132,8 @@ static const struct narrow single = { 23, 127, 0xff };
 
 #define F64_MANTISSA_BITS 52
 #define F64_MANTISSA_MASK ((UINT64_C(1) << F64_MANTISSA_BITS) - 1)
-#define F64_QUIET_BIT	  (UINT64_C(1) << 51)
-#define F64_BIAS	  1023
+#define F64_QUIET_BIT (UINT64_C(1) << 51)
+#define F64_BIAS 1023
 
 /* The f64 @bits in format @to, when it holds exactly the same value. */
 static bool narrow_float(uint64_t bits, const struct narrow *to, uint64_t *ret)

@@ -19,6 +19,12 @@
 #define BPK_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 #define _cleanup_(fn) __attribute__((cleanup(fn)))
 
+/* For _cleanup_: free(3) what the variable points to. */
+static inline void bpk_free_at(void *variable)
+{
+	free(*(void **)variable);
+}
+
 /* All return false, with *ret untouched, when the result leaves 64 bits. */
 static inline bool bpk_add_u64(uint64_t a, uint64_t b, uint64_t *ret)
 {

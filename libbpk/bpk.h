@@ -396,7 +396,7 @@ struct bpk_write_options {
 /**
  * The sinks. Each plans, then writes the whole pack: the same bytes whichever is
  * used. @options may be NULL. A provider is called at most once in the life of
- * its writer: a second write of a writer with deferred tensors is -EINVAL.
+ * its writer: a write after one in which a provider was called is -EINVAL.
  * Common errors: those of bpk_writer_plan(), BPK_ERR_PROVIDER, _CANCELLED, _IO
  * (a range that ends early in its file: -ENODATA). The message names the tensor.
  *
@@ -425,7 +425,9 @@ int bpk_writer_write_file(struct bpk_writer *writer, const char *path,
 /**
  * To a file in place: opened (created with 0666 less the umask), truncated and
  * written from the front, not flushed. A failure leaves a short file: for
- * places where no second file fits or no rename works.
+ * places where no second file fits or no rename works. A range of that same file
+ * is refused with -EINVAL before anything is truncated; bytes that are mapped from
+ * it must not be among the tensors either, which nothing can check.
  */
 int bpk_writer_write_file_in_place(struct bpk_writer *writer, const char *path,
 				   const struct bpk_write_options *options,

@@ -19,25 +19,19 @@
 #include "cbor.h"
 #include "dtype.h"
 #include "error.h"
+#include "header.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 
-static const uint8_t magic[4] = { 0x4e, 0x52, 0x55, 0x42 }; /* "NRUB" */
-
 /* Containers around a descriptor's values: top-level map, tensors, descriptor. */
 #define DESCRIPTOR_DEPTH 3
-#define TOP_LEVEL_DEPTH	 1
+#define TOP_LEVEL_DEPTH 1
 
-static const char *const descriptor_keys[] = { "dtype", "shape", "data_offsets", "param_id",
-					       NULL };
+static const char *const descriptor_keys[] = { "dtype", "shape", "data_offsets",
+					       "param_id", NULL };
 static const char *const top_level_keys[] = { "tensors", "metadata", "scalars", NULL };
-
-static void free_bytes(void *pointer)
-{
-	free(*(void **)pointer);
-}
 
 static void forget(struct bpk_plan *plan)
 {
@@ -66,12 +60,14 @@ static int no_memory(struct bpk_error *error)
 
 static int bad_argument(struct bpk_error *error, const char *who, const char *why)
 {
-	return bpk_fail(error, -EINVAL, BPK_ERR_ARGUMENT, BPK_NO_OFFSET, "%s: %s", who, why);
+	return bpk_fail(error, -EINVAL, BPK_ERR_ARGUMENT, BPK_NO_OFFSET, "%s: %s", who,
+			why);
 }
 
 /* "tensor" and the quoted name, for messages. */
 #define WHO_SIZE (BPK_QUOTE_SIZE + 16)
-static const char *who_is(char who[WHO_SIZE], const char *kind, const char *name, size_t size)
+static const char *who_is(char who[WHO_SIZE], const char *kind, const char *name,
+			  size_t size)
 {
 	char quoted[BPK_QUOTE_SIZE];
 
@@ -86,7 +82,8 @@ static bool is_text(const char *text, size_t size)
 
 /* "[2,3]", cut with "..." when it is long. */
 #define SHAPE_TEXT_SIZE 96
-static const char *shape_text(char text[SHAPE_TEXT_SIZE], const uint64_t *shape, size_t rank)
+static const char *shape_text(char text[SHAPE_TEXT_SIZE], const uint64_t *shape,
+			      size_t rank)
 {
 	size_t at = 0;
 
@@ -103,16 +100,27 @@ static const char *shape_text(char text[SHAPE_TEXT_SIZE], const uint64_t *shape,
 	return text;
 }
 
+/* What a cursor that stands @depth deep may nest: never less than that. */
+static uint32_t nesting(const struct bpk_plan *plan, uint32_t depth)
+{
+	uint32_t limit = plan->limits.nesting;
+
+	if (limit > BPK_CBOR_NESTING_MAX)
+		limit = BPK_CBOR_NESTING_MAX;
+	return limit > depth ? limit : depth;
+}
+
 /* A dtype item from a caller: exactly one, of the dtype that the caller says. */
-static int check_dtype_cbor(const struct bpk_plan *plan, const struct bpk_tensor_desc *desc,
-			    const char *who, struct bpk_error *error)
+static int check_dtype_cbor(const struct bpk_plan *plan,
+			    const struct bpk_tensor_desc *desc, const char *who,
+			    struct bpk_error *error)
 {
 	struct bpk_error inner = { 0 };
 	struct bpk_cursor cursor = {
 		.data = desc->dtype_cbor,
 		.size = desc->dtype_cbor_size,
 		.depth = DESCRIPTOR_DEPTH,
-		.nesting = plan->limits.nesting,
+		.nesting = nesting(plan, DESCRIPTOR_DEPTH),
 		.error = &inner,
 	};
 	enum bpk_dtype dtype;
@@ -129,44 +137,34 @@ static int check_dtype_cbor(const struct bpk_plan *plan, const struct bpk_tensor
 	return 0;
 }
 
-/*
- * Verbatim pairs from a caller: exactly @count, each key a text that is none of
- * @known. Indefinite keys are put together in place, hence a copy is read.
- */
-static int check_extra(const struct bpk_plan *plan, const void *extra, size_t size, size_t count,
-		       uint32_t depth, const char *const *known, const char *who,
-		       struct bpk_error *error)
+/* Verbatim pairs from a caller: exactly @count, each key a text that is none of
+ * @known. */
+static int check_extra(const struct bpk_plan *plan, const void *extra, size_t size,
+		       size_t count, uint32_t depth, const char *const *known,
+		       const char *who, struct bpk_error *error)
 {
-	_cleanup_(free_bytes) uint8_t *copy = NULL;
 	struct bpk_error inner = { 0 };
 	struct bpk_cursor cursor = {
+		.data = extra,
 		.size = size,
 		.depth = depth,
-		.nesting = plan->limits.nesting,
+		.nesting = nesting(plan, depth),
 		.error = &inner,
 	};
+	char word[BPK_WORD_SIZE];
+	size_t word_size;
 
-	if (!size && !count)
-		return 0;
-	if (!size || !extra)
-		return bad_argument(error, who, "extra pairs are counted but not given");
-	copy = malloc(size);
-	if (!copy)
-		return no_memory(error);
-	memcpy(copy, extra, size);
-	cursor.data = copy;
+	if (size && !extra)
+		return bad_argument(error, who, "extra pairs have a size but no bytes");
 	for (size_t i = 0; i < count; i++) {
-		const char *key;
-		size_t key_size;
-
-		if (bpk_cbor_text(&cursor, copy, "an extra key", &key, &key_size) < 0)
+		if (bpk_cbor_word(&cursor, "an extra key", word, &word_size) < 0)
 			goto refused;
 		for (size_t k = 0; known[k]; k++)
-			if (!bpk_name_compare(key, key_size, known[k], strlen(known[k])))
-				return bpk_fail(error, -EINVAL, BPK_ERR_ARGUMENT,
-						BPK_NO_OFFSET,
-						"%s: the extra key \"%s\" has its own place",
-						who, known[k]);
+			if (bpk_word_is(word, word_size, known[k]))
+				return bpk_fail(
+					error, -EINVAL, BPK_ERR_ARGUMENT, BPK_NO_OFFSET,
+					"%s: the extra key \"%s\" has its own place", who,
+					known[k]);
 		if (bpk_cbor_skip(&cursor) < 0)
 			goto refused;
 	}
@@ -188,14 +186,16 @@ static int check_size(const struct bpk_plan *plan, const struct bpk_tensor_desc 
 	if (desc->dtype != BPK_DTYPE_QFLOAT && !plan->allow_odd_sizes) {
 		r = bpk_shape_size(desc->dtype, desc->shape, desc->rank, &wanted);
 		if (r < 0)
-			return bpk_fail(error, -EOVERFLOW, BPK_ERR_OVERFLOW, BPK_NO_OFFSET,
-					"%s: shape %s of %s is more bytes than 64 bits count",
-					who, shape_text(shape, desc->shape, desc->rank),
-					bpk_dtype_name(desc->dtype));
+			return bpk_fail(
+				error, -EOVERFLOW, BPK_ERR_OVERFLOW, BPK_NO_OFFSET,
+				"%s: shape %s of %s is more bytes than 64 bits count",
+				who, shape_text(shape, desc->shape, desc->rank),
+				bpk_dtype_name(desc->dtype));
 		if (wanted != size)
-			return bpk_fail(error, -EINVAL, BPK_ERR_SIZE_MISMATCH, BPK_NO_OFFSET,
-					"%s: shape %s of %s is %" PRIu64 " bytes, %" PRIu64
-					" are given",
+			return bpk_fail(error, -EINVAL, BPK_ERR_SIZE_MISMATCH,
+					BPK_NO_OFFSET,
+					"%s: shape %s of %s is %" PRIu64
+					" bytes, %" PRIu64 " are given",
 					who, shape_text(shape, desc->shape, desc->rank),
 					bpk_dtype_name(desc->dtype), wanted, size);
 	}
@@ -239,8 +239,8 @@ static int check_tensor(const struct bpk_plan *plan, const struct bpk_tensor_des
 				"%s is already there", who);
 	if (plan->tensors.count >= plan->limits.tensor_count)
 		return bpk_fail(error, -EFBIG, BPK_ERR_LIMIT, BPK_NO_OFFSET,
-				"%s is one more than the limit of %" PRIu64 " tensors", who,
-				plan->limits.tensor_count);
+				"%s is one more than the limit of %" PRIu64 " tensors",
+				who, plan->limits.tensor_count);
 	return 0;
 }
 
@@ -259,7 +259,8 @@ static void *put(uint8_t **at, const void *bytes, size_t size)
  * One block: the struct, behind it the shape (which needs the alignment), then
  * bytes. @more_size bytes of room behind @base_size; *@ret_at is where they start.
  */
-static void *new_block(size_t base_size, const size_t *sizes, size_t count, uint8_t **ret_at)
+static void *new_block(size_t base_size, const size_t *sizes, size_t count,
+		       uint8_t **ret_at)
 {
 	size_t total = base_size;
 	uint8_t *block;
@@ -377,8 +378,8 @@ int bpk_plan_set_extra(struct bpk_plan *plan, const void *extra, size_t extra_si
 	void *copy = NULL;
 	int r;
 
-	r = check_extra(plan, extra, extra_size, extra_count, TOP_LEVEL_DEPTH, top_level_keys,
-			"the pack", error);
+	r = check_extra(plan, extra, extra_size, extra_count, TOP_LEVEL_DEPTH,
+			top_level_keys, "the pack", error);
 	if (r < 0)
 		return r;
 	if (extra_size) {
@@ -396,7 +397,8 @@ int bpk_plan_set_extra(struct bpk_plan *plan, const void *extra, size_t extra_si
 }
 
 /* Give every tensor its place; *@ret_size is the size of the data section. */
-static int place_tensors(struct bpk_plan *plan, uint64_t *ret_size, struct bpk_error *error)
+static int place_tensors(struct bpk_plan *plan, uint64_t *ret_size,
+			 struct bpk_error *error)
 {
 	uint64_t end = 0;
 
@@ -406,7 +408,8 @@ static int place_tensors(struct bpk_plan *plan, uint64_t *ret_size, struct bpk_e
 
 		if (!bpk_align_u64(end, BPK_ALIGNMENT, &tensor->start) ||
 		    !bpk_add_u64(tensor->start, tensor->size, &end))
-			return bpk_fail(error, -EOVERFLOW, BPK_ERR_OVERFLOW, BPK_NO_OFFSET,
+			return bpk_fail(error, -EOVERFLOW, BPK_ERR_OVERFLOW,
+					BPK_NO_OFFSET,
 					"%s ends where 64 bits cannot count",
 					who_is(who, "tensor", tensor->named.name,
 					       tensor->named.name_size));
@@ -420,7 +423,8 @@ static void append_literal(struct bpk_appender *out, const char *text)
 	bpk_append_text(out, text, strlen(text));
 }
 
-static void append_descriptor(struct bpk_appender *out, const struct bpk_plan_tensor *tensor)
+static void append_descriptor(struct bpk_appender *out,
+			      const struct bpk_plan_tensor *tensor)
 {
 	/* Cannot overflow: each extra pair is bytes in memory. */
 	bpk_append_map(out, 3 + (uint64_t)tensor->has_param_id + tensor->extra_count);
@@ -474,7 +478,8 @@ static void append_tensor_value(struct bpk_appender *out, const struct bpk_named
 
 static void append_metadata_value(struct bpk_appender *out, const struct bpk_named *named)
 {
-	const struct bpk_plan_metadata *metadata = (const struct bpk_plan_metadata *)named;
+	const struct bpk_plan_metadata *metadata =
+		(const struct bpk_plan_metadata *)named;
 
 	bpk_append_text(out, metadata->value, metadata->value_size);
 }
@@ -488,7 +493,7 @@ static void append_scalar_value(struct bpk_appender *out, const struct bpk_named
 static void append_table(struct bpk_appender *out, const char *key,
 			 const struct bpk_table *table, append_fn append_value)
 {
-	_cleanup_(free_bytes) struct bpk_named **sorted = bpk_table_sorted(table);
+	_cleanup_(bpk_free_at) struct bpk_named **sorted = bpk_table_sorted(table);
 
 	if (!sorted) {
 		out->failed = true;
@@ -507,11 +512,12 @@ static void append_front(struct bpk_appender *out, const struct bpk_plan *plan)
 {
 	uint8_t header[BPK_HEADER_SIZE] = { 0 };
 
-	memcpy(header, magic, sizeof(magic));
+	bpk_put_le32(header, BPK_MAGIC);
 	bpk_put_le16(header + 4, BPK_FORMAT_VERSION);
 	bpk_append_raw(out, header, sizeof(header));
 	bpk_append_map(out, 1 + (uint64_t)(plan->metadata.count > 0) +
-				    (uint64_t)(plan->scalars.count > 0) + plan->extra_count);
+				    (uint64_t)(plan->scalars.count > 0) +
+				    plan->extra_count);
 	append_table(out, "tensors", &plan->tensors, append_tensor_value);
 	if (plan->metadata.count)
 		append_table(out, "metadata", &plan->metadata, append_metadata_value);
@@ -523,7 +529,8 @@ static void append_front(struct bpk_appender *out, const struct bpk_plan *plan)
 int bpk_plan_run(struct bpk_plan *plan, struct bpk_error *error)
 {
 	_cleanup_(bpk_append_done) struct bpk_appender front = { 0 };
-	uint64_t data_size = 0, data_off = 0, file_size = 0, metadata_size, metadata_limit;
+	uint64_t data_size = 0, data_off = 0, file_size = 0, metadata_size,
+		 metadata_limit;
 	int r;
 
 	if (plan->done)
@@ -540,7 +547,8 @@ int bpk_plan_run(struct bpk_plan *plan, struct bpk_error *error)
 		metadata_limit = UINT32_MAX;
 	if (metadata_size > metadata_limit)
 		return bpk_fail(error, -EFBIG, BPK_ERR_LIMIT, BPK_NO_OFFSET,
-				"the metadata is %" PRIu64 " bytes, the limit is %" PRIu64,
+				"the metadata is %" PRIu64
+				" bytes, the limit is %" PRIu64,
 				metadata_size, metadata_limit);
 	if (!bpk_align_u64(front.size, BPK_ALIGNMENT, &data_off) ||
 	    !bpk_add_u64(data_off, data_size, &file_size))
@@ -553,7 +561,7 @@ int bpk_plan_run(struct bpk_plan *plan, struct bpk_error *error)
 	bpk_put_le32(front.data + 6, (uint32_t)metadata_size);
 	plan->front = front.data;
 	plan->front_size = front.size;
-	front = (struct bpk_appender){ 0 };
+	front = (struct bpk_appender) { 0 };
 	plan->data_off = data_off;
 	plan->file_size = file_size;
 	plan->done = true;

@@ -73,7 +73,8 @@ int bpk_plan_set_extra(struct bpk_plan *plan, const void *extra, size_t extra_si
 /* Work everything out, unless that is done. BPK_ERR_LIMIT, _OVERFLOW, _MEMORY. */
 int bpk_plan_run(struct bpk_plan *plan, struct bpk_error *error);
 
-static inline struct bpk_plan_tensor *bpk_plan_tensor(const struct bpk_plan *plan, size_t index)
+static inline struct bpk_plan_tensor *bpk_plan_tensor(const struct bpk_plan *plan,
+						      size_t index)
 {
 	return (struct bpk_plan_tensor *)plan->tensors.items[index];
 }

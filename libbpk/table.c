@@ -33,7 +33,7 @@ void bpk_table_done(struct bpk_table *table)
 	for (size_t i = 0; i < table->count; i++)
 		free(table->items[i]);
 	free(table->items);
-	*table = (struct bpk_table){ 0 };
+	*table = (struct bpk_table) { 0 };
 }
 
 struct bpk_named *bpk_table_find(const struct bpk_table *table, const char *name,
@@ -50,7 +50,8 @@ int bpk_table_put(struct bpk_table *table, struct bpk_named *named)
 	void *items = table->items;
 	struct bpk_named **node, *old;
 
-	if (bpk_grow(&items, &table->capacity, table->count + 1, sizeof(*table->items)) < 0)
+	if (bpk_grow(&items, &table->capacity, table->count + 1, sizeof(*table->items)) <
+	    0)
 		return -ENOMEM;
 	table->items = items;
 	node = tsearch(named, &table->tree, compare);

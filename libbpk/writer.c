@@ -57,7 +57,8 @@ struct pass {
 	bool any_told;
 };
 
-BPK_EXPORT int bpk_writer_new(const struct bpk_limits *limits, struct bpk_writer **ret_writer)
+BPK_EXPORT int bpk_writer_new(const struct bpk_limits *limits,
+			      struct bpk_writer **ret_writer)
 {
 	struct bpk_writer *writer = calloc(1, sizeof(*writer));
 
@@ -80,8 +81,8 @@ BPK_EXPORT void bpk_writer_free(struct bpk_writer *writer)
 	free(writer);
 }
 
-static int add(struct bpk_writer *writer, const struct bpk_tensor_desc *desc, uint64_t size,
-	       const struct payload *payload, struct bpk_error *error)
+static int add(struct bpk_writer *writer, const struct bpk_tensor_desc *desc,
+	       uint64_t size, const struct payload *payload, struct bpk_error *error)
 {
 	void *payloads = writer->payloads;
 	size_t index = writer->plan.tensors.count;
@@ -105,7 +106,8 @@ static int bad_source(const struct bpk_tensor_desc *desc, const char *why,
 	char name[BPK_QUOTE_SIZE];
 
 	return bpk_fail(error, -EINVAL, BPK_ERR_ARGUMENT, BPK_NO_OFFSET, "tensor %s: %s",
-			bpk_quote(name, desc->name, desc->name ? desc->name_size : 0), why);
+			bpk_quote(name, desc->name, desc->name ? desc->name_size : 0),
+			why);
 }
 
 BPK_EXPORT int bpk_writer_add_bytes(struct bpk_writer *writer,
@@ -132,7 +134,8 @@ BPK_EXPORT int bpk_writer_add_deferred(struct bpk_writer *writer,
 	return add(writer, desc, size, &payload, error);
 }
 
-int bpk_writer_add_range_ops(struct bpk_writer *writer, const struct bpk_tensor_desc *desc,
+int bpk_writer_add_range_ops(struct bpk_writer *writer,
+			     const struct bpk_tensor_desc *desc,
 			     const struct bpk_range_ops *ops, int fd, uint64_t off,
 			     uint64_t size, struct bpk_error *error)
 {
@@ -146,9 +149,10 @@ int bpk_writer_add_range_ops(struct bpk_writer *writer, const struct bpk_tensor_
 	if (fd < 0)
 		return bad_source(desc, "a range without a file", error);
 	if (!bpk_add_u64(off, size, &end) || end > INT64_MAX)
-		return bpk_fail(error, -EOVERFLOW, BPK_ERR_OVERFLOW, BPK_NO_OFFSET,
-				"tensor %s: its range ends where no file does",
-				bpk_quote(name, desc->name, desc->name ? desc->name_size : 0));
+		return bpk_fail(
+			error, -EOVERFLOW, BPK_ERR_OVERFLOW, BPK_NO_OFFSET,
+			"tensor %s: its range ends where no file does",
+			bpk_quote(name, desc->name, desc->name ? desc->name_size : 0));
 	return add(writer, desc, size, &payload, error);
 }
 
@@ -165,10 +169,11 @@ BPK_EXPORT int bpk_writer_set_scalar(struct bpk_writer *writer, const char *name
 }
 
 BPK_EXPORT int bpk_writer_set_metadata(struct bpk_writer *writer, const char *key,
-				       size_t key_size, const char *value, size_t value_size,
-				       struct bpk_error *error)
+				       size_t key_size, const char *value,
+				       size_t value_size, struct bpk_error *error)
 {
-	return bpk_plan_set_metadata(&writer->plan, key, key_size, value, value_size, error);
+	return bpk_plan_set_metadata(&writer->plan, key, key_size, value, value_size,
+				     error);
 }
 
 BPK_EXPORT int bpk_writer_set_extra(struct bpk_writer *writer, const void *extra,
@@ -201,7 +206,8 @@ int bpk_writer_range_fd(const struct bpk_writer *writer, size_t index)
 	return payload->kind == PAYLOAD_RANGE ? payload->range.fd : -1;
 }
 
-const char *bpk_writer_name(const struct bpk_writer *writer, size_t index, size_t *ret_size)
+const char *bpk_writer_name(const struct bpk_writer *writer, size_t index,
+			    size_t *ret_size)
 {
 	const struct bpk_named *named = writer->plan.tensors.items[index];
 
@@ -213,8 +219,9 @@ int bpk_writer_check_fresh(const struct bpk_writer *writer, struct bpk_error *er
 {
 	if (!writer->spent)
 		return 0;
-	return bpk_fail(error, -EINVAL, BPK_ERR_ARGUMENT, BPK_NO_OFFSET,
-			"the providers of this writer have been called: it cannot write again");
+	return bpk_fail(
+		error, -EINVAL, BPK_ERR_ARGUMENT, BPK_NO_OFFSET,
+		"the providers of this writer have been called: it cannot write again");
 }
 
 /* The write pass ----------------------------------------------------------- */
@@ -254,12 +261,14 @@ static int io_failed(struct pass *pass, int r, const char *verb, const char *wha
 {
 	char reason[128];
 
-	return bpk_fail(pass->error, r, BPK_ERR_IO, BPK_NO_OFFSET, "cannot %s %s%s%s: %s", verb,
-			what, *verb == 'w' ? " to " : "", *verb == 'w' ? pass->sink->label : "",
+	return bpk_fail(pass->error, r, BPK_ERR_IO, BPK_NO_OFFSET, "cannot %s %s%s%s: %s",
+			verb, what, *verb == 'w' ? " to " : "",
+			*verb == 'w' ? pass->sink->label : "",
 			strerror_r(-r, reason, sizeof(reason)));
 }
 
-static int write_bytes(struct pass *pass, const void *data, uint64_t size, const char *what)
+static int write_bytes(struct pass *pass, const void *data, uint64_t size,
+		       const char *what)
 {
 	const uint8_t *at = data;
 
@@ -312,7 +321,8 @@ static int check_provided(struct pass *pass, const char *what, uint64_t declared
 }
 
 static int write_provided(struct bpk_writer *writer, struct pass *pass,
-			  const struct bpk_provider *provider, uint64_t size, const char *what)
+			  const struct bpk_provider *provider, uint64_t size,
+			  const char *what)
 {
 	const void *data = NULL;
 	uint64_t given = 0;
@@ -327,7 +337,8 @@ static int write_provided(struct bpk_writer *writer, struct pass *pass,
 	r = provider->provide(provider->context, &data, &given);
 	if (r > 0)
 		return bpk_fail(pass->error, -EPROTO, BPK_ERR_PROVIDER, BPK_NO_OFFSET,
-				"%s: its provider returned %d, which is no errno", what, r);
+				"%s: its provider returned %d, which is no errno", what,
+				r);
 	if (r < 0)
 		return bpk_fail(pass->error, r, BPK_ERR_PROVIDER, BPK_NO_OFFSET,
 				"%s: its provider failed: %s", what,
@@ -356,11 +367,12 @@ static int write_range(struct pass *pass, const struct payload *payload, uint64_
 		r = sink->ops->copy(sink, payload->range.ops, payload->range.fd, off, now,
 				    &done);
 		if (r < 0)
-			return io_failed(pass, r, sink->source_failed ? "read" : "write", what);
+			return io_failed(pass, r, sink->source_failed ? "read" : "write",
+					 what);
 		if (!done)
 			return bpk_fail(pass->error, -ENODATA, BPK_ERR_IO, BPK_NO_OFFSET,
-					"%s: its file ends at offset %" PRIu64 ", %" PRIu64
-					" bytes early",
+					"%s: its file ends at offset %" PRIu64
+					", %" PRIu64 " bytes early",
 					what, off, left);
 		off += done;
 		left -= done;
@@ -385,7 +397,8 @@ static int write_tensor(struct bpk_writer *writer, struct pass *pass, size_t ind
 	case PAYLOAD_BYTES:
 		return write_bytes(pass, payload->bytes, tensor->size, what);
 	case PAYLOAD_DEFERRED:
-		return write_provided(writer, pass, &payload->provider, tensor->size, what);
+		return write_provided(writer, pass, &payload->provider, tensor->size,
+				      what);
 	case PAYLOAD_RANGE:
 		return write_range(pass, payload, tensor->size, what);
 	}
@@ -475,7 +488,8 @@ static const struct bpk_sink_ops buffer_ops = {
 	.copy = buffer_copy,
 };
 
-BPK_EXPORT int bpk_writer_write_buffer(struct bpk_writer *writer, void *buffer, uint64_t size,
+BPK_EXPORT int bpk_writer_write_buffer(struct bpk_writer *writer, void *buffer,
+				       uint64_t size,
 				       const struct bpk_write_options *options,
 				       uint64_t *ret_size, struct bpk_error *error)
 {
@@ -490,7 +504,8 @@ BPK_EXPORT int bpk_writer_write_buffer(struct bpk_writer *writer, void *buffer, 
 		return r;
 	if (size < writer->plan.file_size)
 		return bpk_fail(error, -ENOBUFS, BPK_ERR_ARGUMENT, BPK_NO_OFFSET,
-				"the pack needs %" PRIu64 " bytes, the buffer has %" PRIu64,
+				"the pack needs %" PRIu64
+				" bytes, the buffer has %" PRIu64,
 				writer->plan.file_size, size);
 	r = bpk_writer_run(writer, &sink.sink, options, error);
 	if (r < 0)

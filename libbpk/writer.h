@@ -18,7 +18,8 @@ struct bpk_range_ops {
 };
 
 /* bpk_writer_add_range() with the way to read @fd; @ops must stay. */
-int bpk_writer_add_range_ops(struct bpk_writer *writer, const struct bpk_tensor_desc *desc,
+int bpk_writer_add_range_ops(struct bpk_writer *writer,
+			     const struct bpk_tensor_desc *desc,
 			     const struct bpk_range_ops *ops, int fd, uint64_t off,
 			     uint64_t size, struct bpk_error *error);
 
@@ -57,6 +58,7 @@ int bpk_writer_check_fresh(const struct bpk_writer *writer, struct bpk_error *er
 size_t bpk_writer_count(const struct bpk_writer *writer);
 int bpk_writer_range_fd(const struct bpk_writer *writer, size_t index);
 /* Its name, borrowed, for messages. */
-const char *bpk_writer_name(const struct bpk_writer *writer, size_t index, size_t *ret_size);
+const char *bpk_writer_name(const struct bpk_writer *writer, size_t index,
+			    size_t *ret_size);
 
 #endif
