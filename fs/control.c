@@ -27,7 +27,9 @@ struct report {
 
 static socklen_t address_of(const char *name, struct sockaddr_un *ret)
 {
-	size_t size = strnlen(name, sizeof(ret->sun_path) - 2);
+	size_t size = strnlen(name, CONTROL_NAME_SIZE);
+
+	_Static_assert(CONTROL_NAME_SIZE < sizeof(ret->sun_path) - 1, "fits an address");
 
 	*ret = (struct sockaddr_un){ .sun_family = AF_UNIX };
 	memcpy(ret->sun_path + 1, name, size);
