@@ -45,7 +45,7 @@ is 'nothing is left beside the pack' "$(ls -A "$T" | grep '^\.')" ''
 # The tools people use: each gives lr 0.0005 in place of 0.001.
 while IFS='|' read -r name command; do
     edit "$name"
-    ok "$name" bash -c "vim='$vim' T='$T'; $command"
+    ok "$name" bash -c "vim='$vim' PYTHON='$PYTHON' T='$T'; $command"
     is "$name: reads back" "$(cat scalars/lr 2>&1)" 0.0005
     cd /
     unmount "$name: commit" "$mnt"
@@ -69,7 +69,7 @@ vim, backupcopy=no|$vim -u NONE --cmd 'set nocp backupcopy=no' -es -c '%s/.*/0.0
 vim, backupcopy=yes|$vim -u NONE --cmd 'set nocp backupcopy=yes' -es -c '%s/.*/0.0005/' -c wq scalars/lr
 rsync|echo 0.0005 >$T/lr; rsync $T/lr scalars/lr
 rsync --inplace|echo 0.0005 >$T/lr; rsync --inplace $T/lr scalars/lr
-os.replace|python3 -c 'import os; open("scalars/.n", "w").write("0.0005"); os.replace("scalars/.n", "scalars/lr")'
+os.replace|$PYTHON -c 'import os; open("scalars/.n", "w").write("0.0005"); os.replace("scalars/.n", "scalars/lr")'
 ROWS
 
 # What text makes of each type.
@@ -136,18 +136,23 @@ n8.deep 1e3
 ROWS
 refused 'new scalars: a word is none' "$EINVAL" put scalars/bad banana
 rm -f scalars/bad
-ok 'new scalars: touch' touch scalars/later
-ok 'new scalars: touch shows' test -e scalars/later
 ok 'rm of a scalar' rm scalars/done
 ok 'mv of a scalar' mv scalars/epoch scalars/epochs
 ok 'mv over a scalar' mv scalars/delta scalars/x
 is 'mv keeps the value' "$(cat scalars/epochs)" 3
 commit 'new scalars'
 for row in n1:'Bool true' n2:'Float 1.5' n3:'Int -3' n4:'UInt 12' n5:'Int 5' n6:'UInt 5' \
-    n7:'Float 2.0' n8.deep:'Float 1000.0' later:none bad:none done:none epoch:none \
+    n7:'Float 2.0' n8.deep:'Float 1000.0' bad:none done:none epoch:none \
     epochs:'UInt 3' delta:none; do
     scalar 'new scalars' "${row%%:*}" "${row#*:}"
 done
+
+edit 'a scalar without a value'
+ok 'a scalar without a value: touch' touch scalars/later
+ok 'a scalar without a value is there while mounted' test -e scalars/later
+echo 0.5 >scalars/x
+commit 'a scalar without a value is left out' 24 later
+differs 'a scalar without a value' 'M scalars x'
 
 # Metadata.
 edit 'metadata'
@@ -205,12 +210,12 @@ is 'tensors: the folder moved' "$(cd tensors && find decoder encoder -type f 2>/
     'decoder/layer1/bias decoder/layer1/weight decoder/layer2/weight decoder/none '
 commit 'tensors'
 is 'tensors: names, in the order of data' \
-    "$(oracle show "$pack" | python3 -c 'import json, sys; print(*json.load(sys.stdin)["order"])')" \
+    "$(oracle show "$pack" | "$PYTHON" -c 'import json, sys; print(*json.load(sys.stdin)["order"])')" \
     'decoder.layer1.weight decoder.layer1.bias head head.scale big decoder.layer2.weight decoder.none count'
 ok 'tensors: new bytes' cmp "$T/w" <(oracle data "$pack" decoder.layer1.weight)
 ok 'tensors: new large bytes' cmp "$T/large" <(oracle data "$pack" big)
 # The same entries under the old names: what they are must not have changed.
-is 'tensors: dtypes, shapes, ids and unknown keys' "$(python3 - "$top" "$T/base.bpk" "$pack" <<'PYTHON'
+is 'tensors: dtypes, shapes, ids and unknown keys' "$("$PYTHON" - "$top" "$T/base.bpk" "$pack" <<'PYTHON'
 import sys
 sys.path.insert(0, sys.argv[1] + "/tests/support")
 sys.dont_write_bytecode = True
@@ -247,7 +252,7 @@ edit 'not possible'
 refused 'symlink' "$EPERM" ln -s lr scalars/link
 refused 'hard link' "$EPERM" ln scalars/lr scalars/link
 refused 'pipe' "$EPERM" mkfifo scalars/pipe
-refused 'across views' "$EXDEV" python3 -c 'import os; os.rename("tensors/steps", "scalars/steps")'
+refused 'across views' "$EXDEV" "$PYTHON" -c 'import os; os.rename("tensors/steps", "scalars/steps")'
 refused 'writing the status' "$EACCES" bash -c 'echo >.bpkfs/status'
 refused 'other attributes' "$ENOTSUP" setfattr -n user.color -v red tensors/steps
 refused 'rm of a section' "$EPERM|$EACCES|busy" rmdir tensors

@@ -19,6 +19,8 @@ export LC_ALL=C.UTF-8 LANGUAGE=
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 top=$(cd "$here/../.." && pwd)
 golden=$top/tests/data/vectors/golden
+# The interpreter itself: what is called python3 may be a slow wrapper.
+PYTHON=$(python3 -c 'import sys; print(sys.executable)') || exit 1
 
 # TAP --------------------------------------------------------------------------
 
@@ -186,25 +188,19 @@ declare -A logs=()
 
 daemon_of() { sed -n 's/.*"pid": *\([0-9][0-9]*\).*/\1/p' "$1/.bpkfs/status"; }
 
-# mounted DESCRIPTION ARGUMENTS... MOUNTPOINT: a test of its own; the rest of the
-# script makes no sense without it.
+# mounted DESCRIPTION ARGUMENTS... MOUNTPOINT: a test of its own. When it fails, the
+# ones that look at the mount fail too, and unmount says why.
 mounted() {
     local name=$1
     shift
-    if bpkfs "$@"; then
-        pass "$name"
-    else
-        fail "$name" "status $status: $err"
-        tap_done=yes
-        echo "1..$tap_count"
-        exit 1
-    fi
+    if bpkfs "$@"; then pass "$name"; else fail "$name" "status $status: $err"; fi
 }
 
 # The daemon of MOUNTPOINT has ended: in the foreground, $fg_status is its status.
 daemon_ended() {
-    local at=$1 pid=${pids[$1]}
+    local at=$1 pid=${pids[$1]:-}
     fg_status=
+    [ -n "$pid" ] || return 1
     if ! "$BPKFS_WAIT_FOR" exited "$pid"; then
         comment "the daemon of $at does not end"
         return 1
@@ -221,6 +217,11 @@ daemon_ended() {
 # its text is like REGEX (one line, or none for 0); the daemon is gone by then.
 unmount() {
     local name=$1 at=$2 want=${3:-0} regex=${4:-} text late=
+    message=
+    if [ -z "${pids[$at]:-}" ]; then
+        fail "$name" 'it was not mounted'
+        return
+    fi
     text=$(timeout -k 5 120 "$BPKFS" --unmount "$at" 2>&1 </dev/null)
     status=$?
     if alive "${pids[$at]}"; then late=' but its daemon was still there'; fi
@@ -252,7 +253,7 @@ tmpfs() {
 
 # Packs and trees ----------------------------------------------------------------
 
-oracle() { python3 "$top/tests/support/oracle.py" "$@"; }
+oracle() { "$PYTHON" -I "$top/tests/support/oracle.py" "$@"; }
 sum() { sha256sum "$@" | cut -d' ' -f1; }
 
 # fresh NAME: $T/NAME.bpk, a copy of the sample pack, and $T/NAME, a mount point.
