@@ -148,7 +148,8 @@ static int add_scalars(struct commit *commit, struct bpk_writer *writer, struct 
 		size_t size;
 		const char *name = entry_name(overlay, &entry, &size);
 
-		if (entry.item && overlay_invalid(overlay, entry.item))
+		/* One that was only touched has no value to leave out. */
+		if (entry.item && entry.item->pending.active && !entry.item->pending.refused)
 			leave_out(commit, entry.item);
 		if (entry.item && !entry.item->has_value)
 			continue;

@@ -559,6 +559,20 @@ out:
 	return error;
 }
 
+/*
+ * sed -i.bak and perl -i.bak move a scalar to its own name with a suffix and write
+ * it anew. As a dotted name that would make a folder of the scalar and a scalar of
+ * the backup; as everywhere, a backup is a file beside it, and scratch.
+ */
+static bool is_backup(const struct folder *folder, const char *text, const char *new_text)
+{
+	size_t size = strlen(text);
+
+	return folder->kind == ITEM_SCALAR && folder->dots == NAME_DOTS_SPLIT &&
+	       strncmp(text, new_text, size) == 0 &&
+	       (strcmp(new_text + size, ".bak") == 0 || strcmp(new_text + size, ".orig") == 0);
+}
+
 int edit_rename(struct mount *mount, struct node *parent, const char *text,
 		struct node *new_parent, const char *new_text, bool no_replace)
 {
@@ -569,6 +583,9 @@ int edit_rename(struct mount *mount, struct node *parent, const char *text,
 
 	if (!error)
 		error = resolve(mount, new_parent, new_text, &new_folder, &new_prefix, &to);
+	if (!error && parent == new_parent && from.found == FOUND_ENTRY &&
+	    to.found == FOUND_FREE && is_backup(&folder, text, new_text))
+		error = tree_resolve_backup(&new_folder, new_text, strlen(new_text), &to);
 	if (!error && folder.kind != new_folder.kind)
 		error = -EXDEV;
 	if (!error && from.found == FOUND_FREE)
@@ -649,13 +666,25 @@ static int resize_pending(struct item *item, uint64_t size)
 	return 0;
 }
 
-static bool viable(const struct item *item)
+/* Can what is there still become a value? -EINVAL, or -ERANGE once the line is
+ * whole and the type cannot hold it. */
+static int viable(const struct item *item)
 {
+	const char *text = item->pending.data;
+	size_t size = item->pending.size;
+	struct bpk_scalar_value value;
+	int error;
+
 	if (item->kind != ITEM_SCALAR)
-		return true;
-	return item->type_known
-		       ? scalar_viable(item->pending.data, item->pending.size, item->value.type)
-		       : scalar_viable_any(item->pending.data, item->pending.size);
+		return 0;
+	if (!(item->type_known ? scalar_viable(text, size, item->value.type)
+			       : scalar_viable_any(text, size)))
+		return -EINVAL;
+	if (!size || text[size - 1] != '\n')
+		return 0;
+	error = item->type_known ? scalar_parse(text, size, item->value.type, &value)
+				 : scalar_infer(text, size, &value);
+	return error == -ERANGE ? error : 0;
 }
 
 static int write_text(struct mount *mount, struct item *item, const char *data, size_t size,
@@ -678,10 +707,10 @@ static int write_text(struct mount *mount, struct item *item, const char *data, 
 	error = end > old_size ? resize_pending(item, end) : 0;
 	if (!error && size) {
 		memcpy(item->pending.data + off, data, size);
-		if (!viable(item)) {
+		error = viable(item);
+		if (error) {
 			memcpy(item->pending.data, old, old_size);
 			item->pending.size = old_size;
-			error = -EINVAL;
 		}
 	}
 	free(old);

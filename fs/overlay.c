@@ -470,6 +470,28 @@ static int room_for_another(const struct overlay *overlay, enum item_kind kind, 
 	return overlay_metadata_fits(overlay, name_size + ENTRY_OVERHEAD) ? 0 : -ENOSPC;
 }
 
+/* A scalar or key that was removed and is made again, as editors do, is the
+ * pack's once more: a change, not another entry. */
+static void adopt_base(struct overlay *overlay, struct item *item)
+{
+	size_t index, size;
+	const char *name;
+	const struct item *gone;
+
+	if (item->kind != ITEM_SCALAR && item->kind != ITEM_METADATA)
+		return;
+	index = base_lower_bound(overlay, item->kind, item->name, item->name_size);
+	if (index >= base_count(overlay, item->kind))
+		return;
+	name = base_name(overlay, item->kind, index, &size);
+	gone = promoted(overlay, item->kind, index);
+	if (!gone || gone->linked ||
+	    bpk_name_compare(name, size, item->name, item->name_size) != 0)
+		return;
+	item->base = index;
+	overlay->promoted[item->kind][index] = item;
+}
+
 int overlay_make(struct overlay *overlay, enum item_kind kind, const char *name, size_t size,
 		 struct item **ret_item)
 {
@@ -495,6 +517,7 @@ int overlay_make(struct overlay *overlay, enum item_kind kind, const char *name,
 	overlay->next_id++;
 	item->order = overlay->next_order++;
 	item->linked = true;
+	adopt_base(overlay, item);
 	table_insert(table, table_lower_bound(table, name, size), item);
 	if (kind < PACK_KIND_COUNT) {
 		overlay->live[kind]++;

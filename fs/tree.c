@@ -152,15 +152,22 @@ static int find_cut(const struct folder *folder, const struct name_decoded *deco
 static int resolve_scratch(const struct folder *folder, const char *text, size_t size,
 			   struct resolved *ret)
 {
-	ret->kind = ITEM_SCRATCH;
 	if (size > NAME_SIZE_MAX)
 		return -ENAMETOOLONG;
+	free(ret->name);
+	*ret = (struct resolved){ .found = FOUND_FREE, .kind = ITEM_SCRATCH };
 	ret->name = scratch_key(folder, text, size, &ret->name_size);
 	if (!ret->name)
 		return -ENOMEM;
 	if (overlay_find(folder->overlay, ITEM_SCRATCH, ret->name, ret->name_size, &ret->entry))
 		ret->found = FOUND_ENTRY;
 	return 0;
+}
+
+int tree_resolve_backup(const struct folder *folder, const char *text, size_t size,
+			struct resolved *resolved)
+{
+	return resolve_scratch(folder, text, size, resolved);
 }
 
 int tree_resolve(const struct folder *folder, const char *text, size_t size,
@@ -175,6 +182,14 @@ int tree_resolve(const struct folder *folder, const char *text, size_t size,
 	*ret = (struct resolved){ .found = FOUND_FREE, .kind = folder->kind };
 	if (name_is_scratch(text, size))
 		return resolve_scratch(folder, text, size, ret);
+	/* A backup that a tool made: there under the very name it was given. */
+	if (folder->overlay->tables[ITEM_SCRATCH].count) {
+		error = resolve_scratch(folder, text, size, ret);
+		if (error || ret->found == FOUND_ENTRY)
+			return error;
+		resolved_done(ret);
+		*ret = (struct resolved){ .found = FOUND_FREE, .kind = folder->kind };
+	}
 	error = name_decode(text, size, folder->dots, &decoded);
 	if (error)
 		return error;

@@ -42,6 +42,9 @@ struct resolved {
  * caller frees with resolved_done(). */
 int tree_resolve(const struct folder *folder, const char *text, size_t size,
 		 struct resolved *ret);
+/* Make of @resolved, what @text resolved to, the scratch file of that very name. */
+int tree_resolve_backup(const struct folder *folder, const char *text, size_t size,
+			struct resolved *resolved);
 void resolved_done(struct resolved *resolved);
 
 /* Does the folder itself (prefix not "") still exist? */
