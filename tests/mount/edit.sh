@@ -151,7 +151,7 @@ edit 'a scalar without a value'
 ok 'a scalar without a value: touch' touch scalars/later
 ok 'a scalar without a value is there while mounted' test -e scalars/later
 echo 0.5 >scalars/x
-commit 'a scalar without a value is left out' 24 later
+commit 'a scalar without a value is left out'
 differs 'a scalar without a value' 'M scalars x'
 
 # Metadata.

@@ -143,6 +143,24 @@ done_testing() {
     exit 0
 }
 
+# Who kills this script with SIGKILL (a test that hangs is ended so) must not leave its
+# mounts behind: a second process, out of reach, waits for the end of this one.
+export BPKFS_WAIT_FOR
+setsid bash -c '
+    while "$BPKFS_WAIT_FOR" exited "$1"; [ $? -eq 2 ]; do :; done
+    [ -d "$2" ] || exit 0
+    while read -r pid; do
+        [ "$(cat "/proc/$pid/comm")" = bpkfs ] && kill -9 "$pid"
+    done <"$2/log/pids"
+    findmnt -rno TARGET | grep -F "$2/" | sort -r | while read -r at; do
+        printf -v at %b "$at"
+        umount -l "$at" || fusermount3 -u -z "$at"
+    done
+    chattr -R -i "$2"
+    rm -rf --one-file-system "$2"
+' watcher "$$" "$T" >/dev/null 2>&1 </dev/null &
+disown
+
 { : <>/dev/fuse; } 2>/dev/null || skip_all 'no /dev/fuse'
 
 # Mounting -----------------------------------------------------------------------
@@ -157,7 +175,9 @@ bpkfs() {
     log=$T/log/$run_count
     if [ "$BPKFS_THREADS" = single ]; then flags+=(-s); fi
     if [ "$BPKFS_MODE" = foreground ]; then
-        "$BPKFS" -f "${flags[@]}" "$@" >"$log.out" 2>"$log.err" </dev/null &
+        # (The shell has its background jobs ignore SIGINT.)
+        env --default-signal=INT "$BPKFS" -f "${flags[@]}" "$@" \
+            >"$log.out" 2>"$log.err" </dev/null &
         local pid=$!
         timeout 60 "$BPKFS_WAIT_FOR" mounted "$at" "$pid"
         status=$?
@@ -180,6 +200,7 @@ bpkfs() {
     if [ "$status" -eq 0 ]; then
         mounts+=("$at")
         logs[$at]=$log
+        echo "${pids[$at]}" >>"$T/log/pids"
     fi
     err=$(cat "$log.err")
     return "$status"
@@ -265,15 +286,8 @@ fresh() {
 }
 oracle make "$here/base.json" "$T/base.bpk" || exit 1
 
-# tree DIR [DIR...]: path, size (stat's), SHA-256 of every file, as `oracle tree`.
-tree() (
-    cd "$1" || exit
-    shift
-    find "${@:-tensors}" -type f -print0 | sort -z | while IFS= read -r -d '' file; do
-        printf '%s\t%s\t%s\n' "$file" "$(stat -c %s -- "$file")" "$(sum <"$file")"
-    done
-)
-whole_tree() { tree "$1" tensors scalars metadata; }
+# Path, size (stat's) and SHA-256 of every file in a mount, as `oracle tree` says it.
+whole_tree() { oracle files "$1"; }
 
 # valid PACK: the library opens it too.
 valid() { [ -z "${BPK_DUMP:-}" ] || "$BPK_DUMP" "$1" >/dev/null; }

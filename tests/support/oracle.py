@@ -8,6 +8,7 @@ written for plainness: the whole pack in memory, no limits. FORMAT.md is its sou
     oracle.py show PACK.bpk              the pack as JSON, tensors with their SHA-256
     oracle.py tree PACK.bpk [--flat]     the files a mount of it must have, one a line:
                                          path, tab, size, tab, SHA-256
+    oracle.py files DIR                  the same list, of what a mounted pack has
     oracle.py meta PACK.bpk              the metadata, byte for byte (what a diff looks at)
     oracle.py differ OLD.bpk NEW.bpk     names every entry that is not the same in both
     oracle.py scalar PACK.bpk NAME       its type and text, or "none"
@@ -22,6 +23,7 @@ bits; metadata as text. "extra" in a tensor or at the top are unknown keys.
 import hashlib
 import json
 import math
+import os
 import struct
 import sys
 
@@ -357,6 +359,18 @@ def tree(pack, flat):
         yield f"{path}\t{len(data)}\t{sha256(data)}"
 
 
+def files(top):
+    rows = []
+    for section in (b"tensors", b"scalars", b"metadata"):
+        for folder, _, names in os.walk(os.path.join(top, section)):
+            for name in names:
+                path = os.path.join(folder, name)
+                with open(path, "rb") as file:
+                    rows.append((os.path.relpath(path, top), os.stat(path).st_size, file.read()))
+    for path, size, data in sorted(rows):
+        yield f"{path.decode('utf-8', 'surrogateescape')}\t{size}\t{sha256(data)}"
+
+
 def differ(old, new):
     a, b = show(old), show(new)
     for kind in ("tensors", "scalars", "metadata"):
@@ -387,6 +401,8 @@ def main(args):
         print(json.dumps(show(Pack(args[1])), indent=1, ensure_ascii=False))
     elif args[:1] == ["tree"] and len(args) in (2, 3):
         print("\n".join(tree(Pack(args[1]), args[2:] == ["--flat"])))
+    elif args[:1] == ["files"] and len(args) == 2:
+        print("\n".join(files(os.fsencode(args[1]))))
     elif args[:1] == ["meta"] and len(args) == 2:
         sys.stdout.buffer.write(Pack(args[1]).raw_metadata)
     elif args[:1] == ["differ"] and len(args) == 3:
