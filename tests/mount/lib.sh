@@ -1,0 +1,279 @@
+# shellcheck shell=bash
+# lib.sh - what the mount tests share: TAP, mounting in the mode that is asked for,
+# and leaving nothing behind. To be sourced.
+#
+# From the environment (tests/mount/meson.build sets it):
+#     BPKFS           the program
+#     BPKFS_WAIT_FOR  tests/support/wait-for
+#     BPKFS_MODE      daemon (default) or foreground
+#     BPKFS_THREADS   multi (default) or single
+#     BPK_DUMP        tests/support/bpk-dump, optional: the library's own view
+#
+# Nothing here sleeps: mounts and ends of processes are waited for by wait-for.
+
+set -u
+export LC_ALL=C.UTF-8 LANGUAGE=
+: "${BPKFS:?}" "${BPKFS_WAIT_FOR:?}"
+: "${BPKFS_MODE:=daemon}" "${BPKFS_THREADS:=multi}"
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+top=$(cd "$here/../.." && pwd)
+golden=$top/tests/data/vectors/golden
+# The interpreter itself: what is called python3 may be a slow wrapper.
+PYTHON=$(python3 -c 'import sys; print(sys.executable)') || exit 1
+
+# TAP --------------------------------------------------------------------------
+
+tap_count=0 tap_failed=0 tap_done=
+
+comment() { sed 's/^/# /' <<<"$*"; }
+tap() { # RESULT DESCRIPTION [DIRECTIVE]
+    tap_count=$((tap_count + 1))
+    printf '%s %d - %s%s\n' "$1" "$tap_count" "${2//\#/ }" "${3:+ # $3}"
+}
+pass() { tap ok "$1"; }
+fail() { # DESCRIPTION [EXPLANATION]
+    tap 'not ok' "$1"
+    tap_failed=$((tap_failed + 1))
+    [ -z "${2:-}" ] || comment "$2"
+}
+skip() { tap ok "$1" "SKIP ${2:-}"; }
+skip_all() {
+    echo "1..0 # SKIP $1"
+    tap_done=yes
+    exit 0
+}
+
+# ok DESCRIPTION COMMAND...: the command succeeds.
+ok() {
+    local name=$1 out
+    shift
+    if out=$("$@" 2>&1); then pass "$name"; else fail "$name" "status $? of: $* 
+$out"; fi
+}
+# is DESCRIPTION GOT WANTED
+is() {
+    if [ "$2" = "$3" ]; then
+        pass "$1"
+    else
+        fail "$1" "$(diff <(printf '%s\n' "$3") <(printf '%s\n' "$2") --label wanted --label got -u | head -60)"
+    fi
+}
+# like DESCRIPTION GOT REGEX (extended, any case)
+like() {
+    if grep -qiE -- "$3" <<<"$2"; then pass "$1"; else fail "$1" "got: $2
+wanted: /$3/"; fi
+}
+# refused DESCRIPTION REGEX COMMAND...: it fails and says so.
+refused() {
+    local name=$1 regex=$2 out
+    shift 2
+    if out=$("$@" 2>&1); then
+        fail "$name" "succeeded: $*"
+    else
+        like "$name" "$out" "$regex"
+    fi
+}
+# Write TEXT to FILE; fails when write or close fails (which builtins don't tell).
+put() { env printf '%s' "$2" >"$1"; }
+
+EROFS='read-only file system' EINVAL='invalid argument' ENOENT='no such file'
+ERANGE='numerical result out of range' EILSEQ='invalid or incomplete multibyte'
+EACCES='permission denied' EPERM='operation not permitted' EXDEV='cross-device'
+ENOTSUP='not supported' ENODATA='no such attribute|no data available'
+
+is_root() { [ "$(id -u)" -eq 0 ]; }
+
+# Cleaning up --------------------------------------------------------------------
+
+T=$(mktemp -d "${TMPDIR:-/tmp}/bpkfs-test.XXXXXX") || exit 1
+T=$(cd "$T" && pwd -P)
+chmod 755 "$T"
+mkdir "$T/log"
+declare -A pids=() # mount point -> process
+mounts=()          # of bpkfs, in order of mounting
+others=()          # tmpfs and bind mounts
+immutable=()
+
+# Reports of sanitizers go to files: a daemon has no stderr to look at. The exit
+# codes are moved away from the ones of bpkfs.
+export ASAN_OPTIONS=log_path=$T/log/san:exitcode=99:detect_stack_use_after_return=1
+export LSAN_OPTIONS=exitcode=99
+export UBSAN_OPTIONS=log_path=$T/log/san:print_stacktrace=1:exitcode=99
+
+is_mounted() { findmnt -rn -M "$1" >/dev/null 2>&1; }
+alive() { [ -e "/proc/$1/stat" ] && ! grep -q '^State:.Z' "/proc/$1/status" 2>/dev/null; }
+
+cleanup() {
+    local status=$? at left=
+    trap - EXIT
+    cd /
+    for at in "${immutable[@]}"; do chattr -i "$at" 2>/dev/null; done
+    for at in "${mounts[@]}"; do
+        is_mounted "$at" || continue
+        left+=" $at"
+        fusermount3 -u -z "$at" 2>/dev/null || umount -l "$at" 2>/dev/null
+    done
+    for at in "${pids[@]}"; do
+        alive "$at" || continue
+        kill "$at" 2>/dev/null
+        timeout 20 "$BPKFS_WAIT_FOR" exited "$at" || { kill -9 "$at" 2>/dev/null; left+=" $at"; }
+    done
+    for ((at = ${#others[@]} - 1; at >= 0; at--)); do umount -l "${others[at]}" 2>/dev/null; done
+    if [ -z "$tap_done" ]; then
+        echo "Bail out! the test ended early with status $status${left:+, left were:$left}"
+        [ "$status" -ne 0 ] || status=1
+    fi
+    rm -rf --one-file-system "$T"
+    exit "$status"
+}
+trap cleanup EXIT
+trap 'exit 129' HUP
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+done_testing() {
+    local at left=
+    for at in "${mounts[@]}"; do is_mounted "$at" && left+=" $at"; done
+    for at in "${pids[@]}"; do alive "$at" && left+=" $at"; done
+    is 'nothing stays mounted or running' "$left" ''
+    is 'no sanitizer has anything to report' "$(cat "$T"/log/san* 2>/dev/null | head -100)" ''
+    echo "1..$tap_count"
+    tap_done=yes
+    exit 0
+}
+
+{ : <>/dev/fuse; } 2>/dev/null || skip_all 'no /dev/fuse'
+
+# Mounting -----------------------------------------------------------------------
+
+status=0 err= run_count=0
+
+# bpkfs ARGUMENTS... MOUNTPOINT: mount. Fills $status and $err (stderr so far).
+# In the foreground a mount that comes up counts as 0.
+bpkfs() {
+    local at=${!#} flags=() log
+    run_count=$((run_count + 1))
+    log=$T/log/$run_count
+    if [ "$BPKFS_THREADS" = single ]; then flags+=(-s); fi
+    if [ "$BPKFS_MODE" = foreground ]; then
+        "$BPKFS" -f "${flags[@]}" "$@" >"$log.out" 2>"$log.err" </dev/null &
+        local pid=$!
+        timeout 60 "$BPKFS_WAIT_FOR" mounted "$at" "$pid"
+        status=$?
+        if [ "$status" -eq 0 ]; then
+            pids[$at]=$pid
+        elif [ "$status" -eq 1 ]; then
+            wait "$pid"
+            status=$?
+        else
+            # It neither mounted nor ended (or the mount point makes no sense).
+            timeout 20 "$BPKFS_WAIT_FOR" exited "$pid" || kill -9 "$pid"
+            wait "$pid"
+            status=$?
+        fi
+    else
+        timeout -k 5 60 "$BPKFS" "${flags[@]}" "$@" >"$log.out" 2>"$log.err" </dev/null
+        status=$?
+        if [ "$status" -eq 0 ]; then pids[$at]=$(daemon_of "$at"); fi
+    fi
+    if [ "$status" -eq 0 ]; then
+        mounts+=("$at")
+        logs[$at]=$log
+    fi
+    err=$(cat "$log.err")
+    return "$status"
+}
+declare -A logs=()
+
+daemon_of() { sed -n 's/.*"pid": *\([0-9][0-9]*\).*/\1/p' "$1/.bpkfs/status"; }
+
+# mounted DESCRIPTION ARGUMENTS... MOUNTPOINT: a test of its own. When it fails, the
+# ones that look at the mount fail too, and unmount says why.
+mounted() {
+    local name=$1
+    shift
+    if bpkfs "$@"; then pass "$name"; else fail "$name" "status $status: $err"; fi
+}
+
+# The daemon of MOUNTPOINT has ended: in the foreground, $fg_status is its status.
+daemon_ended() {
+    local at=$1 pid=${pids[$1]:-}
+    fg_status=
+    [ -n "$pid" ] || return 1
+    if ! "$BPKFS_WAIT_FOR" exited "$pid"; then
+        comment "the daemon of $at does not end"
+        return 1
+    fi
+    if [ "$BPKFS_MODE" = foreground ]; then
+        wait "$pid"
+        fg_status=$?
+    fi
+    unset "pids[$at]"
+    err=$(cat "${logs[$at]}.err")
+}
+
+# unmount DESCRIPTION MOUNTPOINT [STATUS [REGEX]]: bpkfs --unmount gives STATUS and
+# its text is like REGEX (one line, or none for 0); the daemon is gone by then.
+unmount() {
+    local name=$1 at=$2 want=${3:-0} regex=${4:-} text late=
+    message=
+    if [ -z "${pids[$at]:-}" ]; then
+        fail "$name" 'it was not mounted'
+        return
+    fi
+    text=$(timeout -k 5 120 "$BPKFS" --unmount "$at" 2>&1 </dev/null)
+    status=$?
+    if alive "${pids[$at]}"; then late=' but its daemon was still there'; fi
+    daemon_ended "$at" || late=' but its daemon does not end'
+    message=$text
+    if [ "$status$late" != "$want" ]; then
+        fail "$name" "status $status$late, wanted $want: $text"
+    elif [ "$BPKFS_MODE" = foreground ] && [ "$fg_status" != "$want" ]; then
+        fail "$name" "the process under -f gave $fg_status, wanted $want: $err"
+    elif is_mounted "$at"; then
+        fail "$name" 'still mounted'
+    elif [ "$want" -eq 0 ] && [ -n "$text" ]; then
+        fail "$name" "said: $text"
+    elif [ "$want" -ne 0 ] && [ "$(wc -l <<<"$text")" -ne 1 ]; then
+        fail "$name" "more than one line: $text"
+    elif ! grep -qiE -- "$regex" <<<"$text"; then
+        fail "$name" "said: $text
+wanted: /$regex/"
+    else
+        pass "$name"
+    fi
+}
+message=
+
+# tmpfs DIR [OPTIONS]: a file system of its own, for a full disk and the like.
+tmpfs() {
+    mkdir -p "$1" && mount -t tmpfs -o "${2:-size=16m}" bpkfs-test "$1" && others+=("$1")
+}
+
+# Packs and trees ----------------------------------------------------------------
+
+oracle() { "$PYTHON" -I "$top/tests/support/oracle.py" "$@"; }
+sum() { sha256sum "$@" | cut -d' ' -f1; }
+
+# fresh NAME: $T/NAME.bpk, a copy of the sample pack, and $T/NAME, a mount point.
+fresh() {
+    pack=$T/$1.bpk mnt=$T/$1
+    rm -rf "$pack"
+    mkdir -p "$mnt"
+    cp "$T/base.bpk" "$pack"
+}
+oracle make "$here/base.json" "$T/base.bpk" || exit 1
+
+# tree DIR [DIR...]: path, size (stat's), SHA-256 of every file, as `oracle tree`.
+tree() (
+    cd "$1" || exit
+    shift
+    find "${@:-tensors}" -type f -print0 | sort -z | while IFS= read -r -d '' file; do
+        printf '%s\t%s\t%s\n' "$file" "$(stat -c %s -- "$file")" "$(sum <"$file")"
+    done
+)
+whole_tree() { tree "$1" tensors scalars metadata; }
+
+# valid PACK: the library opens it too.
+valid() { [ -z "${BPK_DUMP:-}" ] || "$BPK_DUMP" "$1" >/dev/null; }
