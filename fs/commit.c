@@ -6,6 +6,7 @@
  */
 #include "commit.h"
 #include "describe.h"
+#include "edit.h"
 #include "error.h"
 #include "scalar_text.h"
 
@@ -282,15 +283,18 @@ static int keep_edits(const struct mount *mount)
 {
 	size_t size;
 	char *text = describe_changes(mount, &size);
-	int fd = openat(mount->staging.dir_fd, "kept-edits",
-			O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	int fd = openat(mount->staging.dir_fd, STAGING_RESERVE,
+			O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
 	FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
 	int result = -EIO;
 
 	if (out && text) {
 		fwrite(text, 1, size, out);
 		result = overlay_each_change(&mount->overlay, print_value, out);
-		if (fflush(out) != 0 || fsync(fd) < 0)
+		if (fflush(out) != 0 || ftruncate(fd, ftello(out)) < 0 || fsync(fd) < 0 ||
+		    renameat(mount->staging.dir_fd, STAGING_RESERVE,
+			     mount->staging.dir_fd, STAGING_KEPT) < 0 ||
+		    fsync(mount->staging.dir_fd) < 0)
 			result = -errno;
 	}
 	free(text);
@@ -313,6 +317,8 @@ void commit_at_unmount(struct mount *mount,
 
 	mount->result = STATUS_OK;
 	mount->message[0] = '\0';
+	if (mount->writable)
+		edit_settle(mount);
 	if (!mount->writable || !overlay_dirty(&mount->overlay))
 		return;
 	if (still_the_same(&commit) || write_pack(&commit, &error)) {

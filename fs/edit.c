@@ -319,7 +319,8 @@ static int set_text(struct mount *mount, struct item *item, enum item_kind kind,
 		free(item->pending.data);
 		item->pending.data = NULL;
 		item->pending.size = item->pending.capacity = 0;
-		item->pending.active = item->pending.refused = false;
+		item->pending.active = item->pending.refused = item->pending.written =
+			false;
 	}
 	return error;
 }
@@ -626,20 +627,44 @@ int edit_begin(struct mount *mount, struct node *node)
 	return error;
 }
 
+/*
+ * A key that was opened to be replaced, and nothing written since: a shell closes
+ * one copy of the file before it writes through another, so a close does not mean
+ * yet that it shall be empty. When the last writer goes, or the mount, it does.
+ */
+static bool only_emptied(const struct item *item)
+{
+	return item->kind == ITEM_METADATA && item->pending.active &&
+	       !item->pending.refused && !item->pending.written;
+}
+
 static void drop_pending(struct item *item)
 {
 	free(item->pending.data);
 	item->pending.data = NULL;
 	item->pending.size = item->pending.capacity = 0;
-	item->pending.active = item->pending.refused = false;
+	item->pending.active = item->pending.refused = item->pending.written = false;
+}
+
+void edit_settle(struct mount *mount)
+{
+	const struct item_table *table = &mount->overlay.tables[ITEM_METADATA];
+
+	for (size_t i = 0; i < table->count; i++)
+		if (only_emptied(table->items[i]) &&
+		    set_metadata(mount, table->items[i], NULL, 0) == 0)
+			drop_pending(table->items[i]);
 }
 
 void edit_end(struct mount *mount, struct node *node)
 {
 	struct entry entry = node_entry(&mount->overlay, node);
 
-	if (--entry.item->pending.writers == 0)
-		drop_pending(entry.item);
+	if (--entry.item->pending.writers > 0)
+		return;
+	if (only_emptied(entry.item))
+		(void)set_metadata(mount, entry.item, NULL, 0);
+	drop_pending(entry.item);
 }
 
 /* From now on the text is edited: it starts as what it is. */
@@ -726,8 +751,10 @@ static int write_text(struct mount *mount, struct item *item, const char *data,
 		}
 	}
 	free(old);
-	if (!error)
+	if (!error) {
 		item->pending.refused = false;
+		item->pending.written = true;
+	}
 	return error;
 }
 
@@ -801,8 +828,10 @@ int edit_truncate(struct mount *mount, struct node *node, uint64_t size)
 		error = start_pending(mount, item);
 		if (!error)
 			error = resize_pending(item, size);
-		if (!error)
+		if (!error) {
 			item->pending.refused = false;
+			item->pending.written = size > 0 || !opened;
+		}
 		if (!error && !opened) {
 			error = edit_flush(mount, node);
 			drop_pending(item);
@@ -828,7 +857,7 @@ int edit_flush(struct mount *mount, struct node *node)
 		return 0;
 	if (item->kind == ITEM_TENSOR)
 		return item_data_valid(&mount->overlay, item) ? 0 : -EINVAL;
-	if (item->kind == ITEM_SCRATCH || !item->pending.active)
+	if (item->kind == ITEM_SCRATCH || !item->pending.active || only_emptied(item))
 		return 0;
 	/* touch: made, and no value yet. */
 	if (item->kind == ITEM_SCALAR && !item->has_value && !item->pending.size)

@@ -114,7 +114,11 @@ static enum status open_pack(const struct daemon *daemon, struct mount *mount)
 	mode_t readable;
 
 	if (bpk_reader_open(daemon->pack_path, NULL, &mount->reader, &error)) {
-		log_line("%s: %s", daemon->options->pack, error.message);
+		if (error.offset == BPK_NO_OFFSET)
+			log_line("%s: %s", daemon->options->pack, error.message);
+		else
+			log_line("%s: at byte %" PRIu64 ": %s", daemon->options->pack,
+				 error.offset, error.message);
 		return status_of_error(&error);
 	}
 	if (fstat(bpk_reader_fd(mount->reader), &mount->pack) < 0) {
@@ -152,7 +156,7 @@ static enum status open_staging(const struct daemon *daemon, struct mount *mount
 			 daemon->staging_path, strerror(-error));
 		return STATUS_CANNOT_STAGE;
 	}
-	if (faccessat(mount->staging.dir_fd, "kept-edits", F_OK, 0) == 0) {
+	if (faccessat(mount->staging.dir_fd, STAGING_KEPT, F_OK, 0) == 0) {
 		log_line("%s: edits of a commit that failed are kept in %s (see "
 			 "kept-edits "
 			 "there): move the folder away first",
@@ -267,6 +271,16 @@ static enum status finish(struct mount *mount, struct session *session)
 	return mount->result;
 }
 
+/* libfuse leaves a signal alone that the caller ignores, as shells have it for
+ * what runs in the background. Of these only nohup's means to keep us going. */
+static void heed_signals(const struct options *options)
+{
+	signal(SIGTERM, SIG_DFL);
+	signal(SIGINT, SIG_DFL);
+	if (!options->foreground)
+		signal(SIGHUP, SIG_DFL);
+}
+
 static enum status serve(struct daemon *daemon)
 {
 	struct mount mount = { .lock = PTHREAD_MUTEX_INITIALIZER,
@@ -291,6 +305,7 @@ static enum status serve(struct daemon *daemon)
 		log_line("no memory");
 		goto out;
 	}
+	heed_signals(daemon->options);
 	fuse = fuse_session_new(&args, &bpkfs_ops, sizeof(bpkfs_ops), &session);
 	if (!fuse || fuse_set_signal_handlers(fuse) < 0)
 		goto out;

@@ -110,16 +110,15 @@ static bool parse_valued(struct options *options, const char *name, const char *
 static bool parse_word(struct options *options, char *word)
 {
 	/* What mount(8) may pass and what means nothing to a mounted pack. */
-	static const char *const ignored[] = { "nofail", "fail",    "noauto",	"auto",
-					       "user",	 "users",   "nouser",	"owner",
-					       "group",	 "_netdev", "defaults", "async",
-					       "",	 NULL };
-	static const char *const kernel[] = { "noatime",    "atime",	   "relatime",
-					      "norelatime", "strictatime", "nodiratime",
-					      "diratime",   "nosuid",	   "suid",
-					      "nodev",	    "dev",	   "noexec",
-					      "exec",	    "sync",	   "dirsync",
-					      NULL };
+	static const char *const ignored[] = {
+		"atime",    "relatime", "norelatime", "strictatime", "nodiratime",
+		"diratime", "dev",	"suid",	      "exec",	     "nofail",
+		"fail",	    "noauto",	"auto",	      "user",	     "users",
+		"nouser",   "owner",	"group",      "_netdev",     "defaults",
+		"async",    "",		NULL
+	};
+	static const char *const kernel[] = { "noatime", "nosuid",  "nodev", "noexec",
+					      "sync",	 "dirsync", NULL };
 	char *equals = strchr(word, '=');
 
 	if (strcmp(word, "ro") == 0 || strcmp(word, "rw") == 0) {
@@ -136,8 +135,7 @@ static bool parse_word(struct options *options, char *word)
 	    strncmp(word, "X-", 2) == 0)
 		return true;
 	if (one_of(word, kernel))
-		return strcmp(word, "dev") == 0 || strcmp(word, "suid") == 0 ||
-		       pass_on(options, word);
+		return pass_on(options, word);
 	if (equals) {
 		bool known;
 

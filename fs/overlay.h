@@ -45,6 +45,7 @@ struct pending {
 	size_t capacity;
 	unsigned writers; /* handles that may write */
 	bool active;	  /* data holds something */
+	bool written;	  /* more than emptied by an open that truncates */
 	bool refused;	  /* the last close found it invalid: shown to nobody */
 };
 

@@ -36,6 +36,18 @@ static int write_owner(int fd)
 	return pwrite(fd, text, (size_t)size, 0) == size ? 0 : -EIO;
 }
 
+/* Without it the list may not fit, and then the log has it: no error. */
+static void reserve(int dir_fd)
+{
+	int fd = openat(dir_fd, STAGING_RESERVE,
+			O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+
+	if (fd < 0)
+		return;
+	(void)!posix_fallocate(fd, 0, STAGING_RESERVE_SIZE);
+	close(fd);
+}
+
 int staging_open(struct staging *staging, const char *path, pid_t *ret_owner)
 {
 	struct staging made = { .dir_fd = -1, .lock_fd = -1 };
@@ -61,6 +73,8 @@ int staging_open(struct staging *staging, const char *path, pid_t *ret_owner)
 		goto fail;
 	}
 	error = write_owner(made.lock_fd);
+	if (!error)
+		reserve(made.dir_fd);
 	if (error) {
 		errno = -error;
 		goto fail;
