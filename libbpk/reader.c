@@ -330,3 +330,20 @@ BPK_EXPORT const char *bpk_metadata_value(const struct bpk_metadata *metadata,
 	*ret_size = metadata->value_size;
 	return metadata->value;
 }
+
+BPK_EXPORT void bpk_tensor_describe(const struct bpk_tensor *tensor, uint64_t *shape,
+				    struct bpk_tensor_desc *ret_desc)
+{
+	struct bpk_tensor_desc desc = {
+		.dtype = bpk_tensor_dtype(tensor),
+		.shape = shape,
+		.rank = bpk_tensor_rank(tensor),
+	};
+
+	bpk_tensor_shape(tensor, shape, desc.rank);
+	desc.name = bpk_tensor_name(tensor, &desc.name_size);
+	desc.dtype_cbor = bpk_tensor_dtype_cbor(tensor, &desc.dtype_cbor_size);
+	desc.has_param_id = bpk_tensor_param_id(tensor, &desc.param_id);
+	desc.extra = bpk_tensor_extra(tensor, &desc.extra_size, &desc.extra_count);
+	*ret_desc = desc;
+}

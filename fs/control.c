@@ -1,0 +1,188 @@
+/*
+ * control.c - see control.h.
+ */
+#include "control.h"
+#include "log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <sys/mount.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+struct report {
+	int32_t status;
+	char message[1024];
+};
+
+static socklen_t address_of(const char *name, struct sockaddr_un *ret)
+{
+	size_t size = strnlen(name, CONTROL_NAME_SIZE);
+
+	_Static_assert(CONTROL_NAME_SIZE < sizeof(ret->sun_path) - 1, "fits an address");
+
+	*ret = (struct sockaddr_un){ .sun_family = AF_UNIX };
+	memcpy(ret->sun_path + 1, name, size);
+	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + size);
+}
+
+void control_report(const char *name, enum status status, const char *message)
+{
+	struct report report = { .status = (int32_t)status };
+	struct sockaddr_un address;
+	int fd;
+
+	if (!name[0])
+		return;
+	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return;
+	snprintf(report.message, sizeof(report.message), "%s", message);
+	/* Nobody there any more: the exit status and syslog say it too. */
+	(void)sendto(fd, &report, sizeof(report), MSG_NOSIGNAL | MSG_DONTWAIT,
+		     (struct sockaddr *)&address, address_of(name, &address));
+	close(fd);
+}
+
+/* A socket with a name that nobody can guess. */
+static int open_socket(char name[CONTROL_NAME_SIZE])
+{
+	struct sockaddr_un address;
+	uint64_t random[2];
+	int fd;
+
+	if (getrandom(random, sizeof(random), 0) != sizeof(random))
+		return -EIO;
+	snprintf(name, CONTROL_NAME_SIZE, "bpkfs-%016" PRIx64 "%016" PRIx64, random[0],
+		 random[1]);
+	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	if (bind(fd, (struct sockaddr *)&address, address_of(name, &address)) < 0) {
+		int error = -errno;
+
+		close(fd);
+		return error;
+	}
+	return fd;
+}
+
+/* The pid in .bpkfs/status, or -1. */
+static pid_t daemon_of(int mount_fd)
+{
+	char text[256];
+	const char *at;
+	ssize_t got;
+	int fd = openat(mount_fd, ".bpkfs/status", O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return -1;
+	got = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	if (got <= 0)
+		return -1;
+	text[got] = '\0';
+	at = strstr(text, "\"pid\":");
+	return at ? (pid_t)strtol(at + 6, NULL, 10) : -1;
+}
+
+static int unmount(const char *path)
+{
+	const char *argv[] = { "fusermount3", "-u", "-q", "--", path, NULL };
+	char *const *args;
+	extern char **environ;
+	pid_t child;
+	int status;
+
+	if (umount2(path, UMOUNT_NOFOLLOW) == 0)
+		return 0;
+	if (errno != EPERM)
+		return -errno;
+	memcpy(&args, &(const char **){ argv }, sizeof(args));
+	if (posix_spawnp(&child, argv[0], NULL, NULL, args, environ) != 0)
+		return -EPERM;
+	while (waitpid(child, &status, 0) < 0)
+		if (errno != EINTR)
+			return -errno;
+	return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -EBUSY;
+}
+
+/* The report, or STATUS_COMMIT_FAILED when the daemon went without one. */
+static enum status await(int socket_fd, int process_fd, struct report *report)
+{
+	for (;;) {
+		struct pollfd fds[] = { { .fd = socket_fd, .events = POLLIN },
+					{ .fd = process_fd, .events = POLLIN } };
+
+		if (poll(fds, 2, -1) < 0 && errno != EINTR)
+			break;
+		if (recv(socket_fd, report, sizeof(*report), MSG_DONTWAIT) == sizeof(*report)) {
+			report->message[sizeof(report->message) - 1] = '\0';
+			/* The staging area and the lock are free when it has gone. */
+			while (process_fd >= 0 && poll(&fds[1], 1, -1) < 0 && errno == EINTR)
+				;
+			return (enum status)report->status;
+		}
+		if (fds[1].revents || process_fd < 0)
+			break;
+	}
+	snprintf(report->message, sizeof(report->message),
+		 "the daemon ended without telling how the commit went");
+	return STATUS_COMMIT_FAILED;
+}
+
+enum status control_unmount(const char *mount_point)
+{
+	struct report report = { .message = "" };
+	char name[CONTROL_NAME_SIZE] = "", *path = realpath(mount_point, NULL);
+	int mount_fd = -1, socket_fd = -1, process_fd = -1, error;
+	enum status status = STATUS_MOUNT_POINT;
+	pid_t daemon;
+
+	if (path)
+		mount_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (mount_fd < 0) {
+		log_line("%s: %s%s", mount_point, strerror(errno),
+			 errno == ENOTCONN ? " (its daemon is gone: fusermount3 -u clears it)" : "");
+		goto out;
+	}
+	socket_fd = open_socket(name);
+	daemon = daemon_of(mount_fd);
+	if (socket_fd < 0 || daemon <= 0 || ioctl(mount_fd, CONTROL_REPORT_TO, name) < 0) {
+		log_line("%s: no bpkfs is mounted there", mount_point);
+		goto out;
+	}
+	process_fd = (int)syscall(SYS_pidfd_open, daemon, 0);
+	close(mount_fd);
+	mount_fd = -1;
+	error = unmount(path);
+	if (error) {
+		log_line("%s: cannot unmount: %s%s", mount_point, strerror(-error),
+			 error == -EBUSY ? " (a file or folder in it is still in use); "
+					   "nothing was committed or lost"
+					 : "");
+		goto out;
+	}
+	status = await(socket_fd, process_fd, &report);
+	if (report.message[0])
+		log_line("%s", report.message);
+out:
+	if (mount_fd >= 0)
+		close(mount_fd);
+	if (socket_fd >= 0)
+		close(socket_fd);
+	if (process_fd >= 0)
+		close(process_fd);
+	free(path);
+	return status;
+}

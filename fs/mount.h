@@ -1,0 +1,56 @@
+/*
+ * mount.h - the whole state of one mount.
+ *
+ * Lock order. There is one lock, mount.lock, over the overlay, the nodes and the
+ * handles. It is held for a look-up or an edit of tables in memory, and for a
+ * write into the staging area, whose order against a truncate or a rename must be
+ * the order of the edits. It is never held across a reply, an fsync, a copy of a
+ * tensor out of the pack, or a commit. What a reply needs after the lock is let
+ * go is either immutable (the pack's mapping, which lives until unmount), counted
+ * (struct staged), or a copy.
+ */
+#ifndef BPKFS_MOUNT_H
+#define BPKFS_MOUNT_H
+
+#include <pthread.h>
+#include <sys/stat.h>
+
+#include "node.h"
+#include "overlay.h"
+#include "staging.h"
+#include "status.h"
+#include "tree.h"
+
+struct handle;
+
+struct mount {
+	/* Constant while mounted. */
+	struct bpk_reader *reader;
+	struct stat pack; /* as it was opened */
+	char *pack_path;  /* absolute, symlinks resolved */
+	bool writable;
+	enum name_dots dots;
+	uid_t uid;
+	gid_t gid;
+	mode_t file_mode;
+	mode_t folder_mode;
+	struct staging staging;
+
+	pthread_mutex_t lock; /* guards all below */
+	struct overlay overlay;
+	struct nodes nodes;
+	struct handle **handles;
+	size_t handle_count;
+	size_t handle_hint;
+	struct timespec changed; /* when the last edit was made */
+
+	/* Written by the commit at the end, when nothing else runs. */
+	enum status result;
+	char message[1024];
+};
+
+/* The folder that @node is. *@ret_prefix is malloc'd and what folder points to. */
+int mount_folder(const struct mount *mount, const struct node *node, struct folder *ret_folder,
+		 char **ret_prefix);
+
+#endif

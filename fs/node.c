@@ -1,0 +1,267 @@
+/*
+ * node.c - see node.h.
+ */
+#include "node.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#define FOLDER_BITS (UINT64_C(3) << 62)
+
+static size_t bucket_of(const struct nodes *nodes, uint64_t id)
+{
+	uint64_t mixed = id * UINT64_C(0x9e3779b97f4a7c15);
+
+	return (size_t)(mixed >> 32) & (nodes->bucket_count - 1);
+}
+
+int nodes_init(struct nodes *nodes)
+{
+	*nodes = (struct nodes){ .bucket_count = 256 };
+	nodes->buckets = calloc(nodes->bucket_count, sizeof(*nodes->buckets));
+	if (!nodes->buckets)
+		return -ENOMEM;
+	if (getrandom(&nodes->seed, sizeof(nodes->seed), 0) != sizeof(nodes->seed)) {
+		free(nodes->buckets);
+		return -EIO;
+	}
+	for (uint64_t id = 0; id < NODE_ID_FIXED_END; id++)
+		nodes->fixed[id].id = id;
+	nodes->fixed[NODE_ID_ROOT].type = NODE_ROOT;
+	for (enum item_kind kind = 0; kind < PACK_KIND_COUNT; kind++) {
+		nodes->fixed[NODE_ID_SECTION + kind].type = NODE_SECTION;
+		nodes->fixed[NODE_ID_SECTION + kind].kind = kind;
+	}
+	nodes->fixed[NODE_ID_CONTROL].type = NODE_CONTROL;
+	nodes->fixed[NODE_ID_STATUS].type = NODE_STATUS;
+	nodes->fixed[NODE_ID_CHANGES].type = NODE_CHANGES;
+	return 0;
+}
+
+static void node_free(struct overlay *overlay, struct node *node)
+{
+	if (node->item)
+		item_unref(overlay, node->item);
+	free(node->component);
+	free(node);
+}
+
+void nodes_done(struct nodes *nodes, struct overlay *overlay)
+{
+	for (size_t i = 0; i < nodes->bucket_count; i++)
+		while (nodes->buckets[i]) {
+			struct node *node = nodes->buckets[i];
+
+			nodes->buckets[i] = node->next;
+			node_free(overlay, node);
+		}
+	free(nodes->buckets);
+	*nodes = (struct nodes){ 0 };
+}
+
+struct node *nodes_find(struct nodes *nodes, uint64_t id)
+{
+	struct node *node;
+
+	if (id < NODE_ID_FIXED_END)
+		return id >= NODE_ID_ROOT && id <= NODE_ID_CHANGES ? &nodes->fixed[id] : NULL;
+	for (node = nodes->buckets[bucket_of(nodes, id)]; node; node = node->next)
+		if (node->id == id)
+			return node;
+	return NULL;
+}
+
+static void grow(struct nodes *nodes)
+{
+	struct nodes bigger = *nodes;
+
+	bigger.bucket_count *= 2;
+	bigger.buckets = calloc(bigger.bucket_count, sizeof(*bigger.buckets));
+	if (!bigger.buckets)
+		return; /* longer chains, still right */
+	for (size_t i = 0; i < nodes->bucket_count; i++)
+		while (nodes->buckets[i]) {
+			struct node *node = nodes->buckets[i];
+			size_t to = bucket_of(&bigger, node->id);
+
+			nodes->buckets[i] = node->next;
+			node->next = bigger.buckets[to];
+			bigger.buckets[to] = node;
+		}
+	free(nodes->buckets);
+	nodes->buckets = bigger.buckets;
+	nodes->bucket_count = bigger.bucket_count;
+}
+
+static struct node *add(struct nodes *nodes, uint64_t id, enum node_type type,
+			enum item_kind kind)
+{
+	struct node *node = calloc(1, sizeof(*node));
+	size_t at;
+
+	if (!node)
+		return NULL;
+	if (nodes->count >= nodes->bucket_count)
+		grow(nodes);
+	node->id = id;
+	node->type = type;
+	node->kind = kind;
+	node->base = NO_BASE;
+	at = bucket_of(nodes, id);
+	node->next = nodes->buckets[at];
+	nodes->buckets[at] = node;
+	nodes->count++;
+	return node;
+}
+
+struct node *nodes_entry(struct nodes *nodes, const struct entry *entry)
+{
+	struct node *node = nodes_find(nodes, entry_id(entry));
+
+	if (node)
+		return node;
+	node = add(nodes, entry_id(entry), NODE_ENTRY, entry->kind);
+	if (!node)
+		return NULL;
+	node->base = entry->base;
+	if (entry->item) {
+		node->item = entry->item;
+		item_ref(node->item);
+	}
+	return node;
+}
+
+uint64_t nodes_folder_id(const struct nodes *nodes, const struct node *parent,
+			 const char *component, size_t size)
+{
+	uint64_t hash = nodes->seed ^ parent->id * UINT64_C(0x9e3779b97f4a7c15);
+
+	for (size_t i = 0; i < size; i++) {
+		hash = (hash ^ (uint8_t)component[i]) * UINT64_C(0x100000001b3);
+		hash ^= hash >> 29;
+	}
+	return hash | FOLDER_BITS;
+}
+
+static bool is_folder(const struct node *node, const struct node *parent, const char *component,
+		      size_t size)
+{
+	return node->type == NODE_FOLDER && node->parent == parent &&
+	       node->component_size == size &&
+	       (!size || memcmp(node->component, component, size) == 0);
+}
+
+struct node *nodes_folder(struct nodes *nodes, struct node *parent, enum item_kind kind,
+			  const char *component, size_t size, uint64_t made_id)
+{
+	uint64_t id = made_id ? made_id : nodes_folder_id(nodes, parent, component, size);
+	struct node *node;
+	char *copy;
+
+	while ((node = nodes_find(nodes, id))) {
+		if (is_folder(node, parent, component, size))
+			return node;
+		id = (id + 1) | FOLDER_BITS;
+	}
+	copy = malloc(size + 1);
+	node = copy ? add(nodes, id, NODE_FOLDER, kind) : NULL;
+	if (!node) {
+		free(copy);
+		return NULL;
+	}
+	if (size)
+		memcpy(copy, component, size);
+	node->component = copy;
+	node->component_size = size;
+	node->parent = parent;
+	node_ref(parent);
+	return node;
+}
+
+int node_move(struct nodes *nodes, struct overlay *overlay, struct node *node,
+	      struct node *parent, const char *component, size_t size)
+{
+	char *copy = malloc(size + 1);
+
+	if (!copy)
+		return -ENOMEM;
+	if (size)
+		memcpy(copy, component, size);
+	free(node->component);
+	node->component = copy;
+	node->component_size = size;
+	node_ref(parent);
+	node_unref(nodes, overlay, node->parent);
+	node->parent = parent;
+	return 0;
+}
+
+void node_ref(struct node *node)
+{
+	node->refs++;
+}
+
+/* A loop, not a recursion: a chain of folders may be as long as a name. */
+static void free_unused(struct nodes *nodes, struct overlay *overlay, struct node *node)
+{
+	while (node && node->id >= NODE_ID_FIXED_END && !node->refs && !node->lookups) {
+		struct node **link = &nodes->buckets[bucket_of(nodes, node->id)];
+		struct node *parent = node->parent;
+
+		while (*link != node)
+			link = &(*link)->next;
+		*link = node->next;
+		nodes->count--;
+		node_free(overlay, node);
+		if (parent)
+			parent->refs--;
+		node = parent;
+	}
+}
+
+void node_unref(struct nodes *nodes, struct overlay *overlay, struct node *node)
+{
+	node->refs--;
+	free_unused(nodes, overlay, node);
+}
+
+void node_forget(struct nodes *nodes, struct overlay *overlay, struct node *node,
+		 uint64_t lookups)
+{
+	node->lookups -= lookups < node->lookups ? lookups : node->lookups;
+	free_unused(nodes, overlay, node);
+}
+
+char *node_prefix(const struct node *node, size_t *ret_size)
+{
+	size_t size = 0;
+	char *prefix, *end;
+
+	for (const struct node *up = node; up->type == NODE_FOLDER; up = up->parent)
+		size += up->component_size + 1;
+	prefix = malloc(size + 1);
+	if (!prefix)
+		return NULL;
+	end = prefix + size;
+	for (const struct node *up = node; up->type == NODE_FOLDER; up = up->parent) {
+		*--end = '.';
+		end -= up->component_size;
+		if (up->component_size)
+			memcpy(end, up->component, up->component_size);
+	}
+	*ret_size = size;
+	return prefix;
+}
+
+struct entry node_entry(const struct overlay *overlay, const struct node *node)
+{
+	struct entry entry = { node->kind, node->base, node->item };
+
+	if (!entry.item && overlay->promoted[node->kind])
+		entry.item = overlay->promoted[node->kind][node->base];
+	if (entry.item)
+		entry.kind = entry.item->kind;
+	return entry;
+}

@@ -1,0 +1,93 @@
+/*
+ * node.h - the inodes that the kernel knows, and how long they live.
+ *
+ * The kernel names an inode by the number that stat(2) shows. A node is made by
+ * the first lookup (or create, mkdir, readdirplus) that tells the kernel of it,
+ * and counts how often the kernel was told; it goes when the kernel has forgotten
+ * it that often and nobody else refers to it. The six fixed nodes never go.
+ *
+ * Numbers are never pointers and never name another thing while the mount lasts:
+ * - fixed nodes: 1 to 15;
+ * - an entry of the pack: its section and index;
+ * - what was made while mounted: a counter;
+ * - a folder that only its entries make: a hash of its parent's number and its
+ *   component with the top bits set, seeded for each mount. So it is the same
+ *   again when the kernel has forgotten it, and a pack cannot be made so that two
+ *   folders collide. Should they, the next free number is taken.
+ *
+ * A folder's node refers to its parent and knows its own component alone, so that
+ * a deep path costs no more than a wide one; the prefix is put together by walking
+ * up. Renaming a folder moves its node; those below follow by themselves.
+ */
+#ifndef BPKFS_NODE_H
+#define BPKFS_NODE_H
+
+#include "overlay.h"
+
+enum node_type {
+	NODE_ROOT,
+	NODE_SECTION, /* tensors/, scalars/, metadata/ */
+	NODE_CONTROL, /* .bpkfs/ */
+	NODE_STATUS,
+	NODE_CHANGES,
+	NODE_FOLDER,
+	NODE_ENTRY, /* an entry or a scratch file */
+};
+
+#define NODE_ID_ROOT 1
+#define NODE_ID_SECTION 2 /* + kind: 2, 3, 4 */
+#define NODE_ID_CONTROL 5
+#define NODE_ID_STATUS 6
+#define NODE_ID_CHANGES 7
+#define NODE_ID_FIXED_END 16
+
+struct node {
+	uint64_t id;
+	uint64_t lookups; /* what the kernel was told and has not forgotten */
+	unsigned refs;	  /* folders below, open handles */
+	enum node_type type;
+	enum item_kind kind;
+	struct node *parent; /* NODE_FOLDER: owned reference */
+	char *component;
+	size_t component_size;
+	size_t base;	   /* NODE_ENTRY: of the pack, until promoted */
+	struct item *item; /* owned reference, or NULL */
+	struct node *next;
+};
+
+struct nodes {
+	struct node **buckets;
+	size_t bucket_count;
+	size_t count;
+	uint64_t seed;
+	struct node fixed[NODE_ID_FIXED_END];
+};
+
+int nodes_init(struct nodes *nodes);
+void nodes_done(struct nodes *nodes, struct overlay *overlay);
+
+/* The node of that number, or NULL when the kernel was never told of it. */
+struct node *nodes_find(struct nodes *nodes, uint64_t id);
+/* The node of an entry; made when there was none. NULL without memory. */
+struct node *nodes_entry(struct nodes *nodes, const struct entry *entry);
+/* The node of the folder @component in @parent. @made_id: of a made folder, or 0. */
+struct node *nodes_folder(struct nodes *nodes, struct node *parent, enum item_kind kind,
+			  const char *component, size_t size, uint64_t made_id);
+/* The number that nodes_folder() would give, without making a node. */
+uint64_t nodes_folder_id(const struct nodes *nodes, const struct node *parent,
+			 const char *component, size_t size);
+/* A folder's node after a rename. 0 or -ENOMEM. */
+int node_move(struct nodes *nodes, struct overlay *overlay, struct node *node,
+	      struct node *parent, const char *component, size_t size);
+
+void node_ref(struct node *node);
+void node_unref(struct nodes *nodes, struct overlay *overlay, struct node *node);
+void node_forget(struct nodes *nodes, struct overlay *overlay, struct node *node,
+		 uint64_t lookups);
+
+/* The prefix of a folder or section; malloc'd. */
+char *node_prefix(const struct node *node, size_t *ret_size);
+/* What an entry's node stands for now. */
+struct entry node_entry(const struct overlay *overlay, const struct node *node);
+
+#endif

@@ -1,0 +1,619 @@
+/*
+ * ops.c - the session, look-ups and attributes. See ops.h.
+ */
+#include "ops.h"
+#include "content.h"
+#include "describe.h"
+#include "edit.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statvfs.h>
+
+struct mount *ops_mount(fuse_req_t req)
+{
+	struct session *session = fuse_req_userdata(req);
+
+	return session->mount;
+}
+
+struct node *ops_begin(fuse_req_t req, fuse_ino_t ino)
+{
+	struct mount *mount = ops_mount(req);
+	struct node *node;
+
+	pthread_mutex_lock(&mount->lock);
+	node = nodes_find(&mount->nodes, ino);
+	if (!node)
+		ops_fail(req, -ENOENT);
+	return node;
+}
+
+void ops_fail(fuse_req_t req, int negative_errno)
+{
+	pthread_mutex_unlock(&ops_mount(req)->lock);
+	fuse_reply_err(req, -negative_errno);
+}
+
+/* Handles ------------------------------------------------------------------ */
+
+int handle_new(struct mount *mount, struct node *node, uint64_t *ret_number)
+{
+	size_t at = mount->handle_hint;
+	struct handle *handle;
+
+	while (at < mount->handle_count && mount->handles[at])
+		at++;
+	if (at == mount->handle_count) {
+		size_t count = mount->handle_count ? mount->handle_count * 2 : 64;
+		struct handle **grown =
+			reallocarray(mount->handles, count, sizeof(*mount->handles));
+
+		if (!grown)
+			return -ENOMEM;
+		memset(grown + mount->handle_count, 0,
+		       (count - mount->handle_count) * sizeof(*grown));
+		mount->handles = grown;
+		mount->handle_count = count;
+	}
+	handle = calloc(1, sizeof(*handle));
+	if (!handle)
+		return -ENOMEM;
+	handle->node = node;
+	node_ref(node);
+	mount->handles[at] = handle;
+	mount->handle_hint = at + 1;
+	*ret_number = at;
+	return 0;
+}
+
+struct handle *handle_get(struct mount *mount, uint64_t number)
+{
+	return number < mount->handle_count ? mount->handles[number] : NULL;
+}
+
+void handle_free(struct mount *mount, uint64_t number)
+{
+	struct handle *handle = handle_get(mount, number);
+
+	if (!handle)
+		return;
+	mount->handles[number] = NULL;
+	if (number < mount->handle_hint)
+		mount->handle_hint = number;
+	node_unref(&mount->nodes, &mount->overlay, handle->node);
+	ops_listing_free(handle->listing);
+	free(handle->text);
+	free(handle);
+}
+
+/* Attributes --------------------------------------------------------------- */
+
+static void control_attributes(const struct mount *mount, const struct node *node,
+			       struct stat *st)
+{
+	size_t size = 0;
+	char *text = node->type == NODE_STATUS ? describe_status(mount, &size)
+					       : describe_changes(mount, &size);
+
+	free(text);
+	st->st_mode = S_IFREG | (mount->file_mode & 0444);
+	st->st_size = (off_t)size;
+	st->st_mtim = mount->changed;
+}
+
+void ops_attributes(struct mount *mount, const struct node *node, bool writer,
+		    struct stat *ret_stat)
+{
+	struct stat st = {
+		.st_ino = node->id,
+		.st_uid = mount->uid,
+		.st_gid = mount->gid,
+		.st_nlink = 1,
+		.st_blksize = 4096,
+		.st_mtim = mount->pack.st_mtim,
+	};
+
+	switch (node->type) {
+	case NODE_ROOT:
+	case NODE_SECTION:
+	case NODE_CONTROL:
+	case NODE_FOLDER:
+		st.st_mode = S_IFDIR | mount->folder_mode;
+		st.st_nlink = 2;
+		if (node->type == NODE_CONTROL || node->type == NODE_ROOT)
+			st.st_mode &= ~(mode_t)0222;
+		if (mount->changed.tv_sec && node->type != NODE_ROOT)
+			st.st_mtim = mount->changed;
+		break;
+	case NODE_STATUS:
+	case NODE_CHANGES:
+		control_attributes(mount, node, &st);
+		break;
+	case NODE_ENTRY:
+	default: {
+		struct entry entry = node_entry(&mount->overlay, node);
+
+		st.st_mode = S_IFREG | mount->file_mode;
+		st.st_size = (off_t)content_size(&mount->overlay, &entry, writer);
+		if (!content_is_text(&entry))
+			st.st_blksize = 1 << 20;
+		if (entry.item && (entry.item->staged || entry.base == NO_BASE ||
+				   overlay_change(&mount->overlay, entry.item) != CHANGE_NONE))
+			st.st_mtim = entry.item->mtime;
+		if (entry.item && !entry.item->linked)
+			st.st_nlink = 0;
+		break;
+	}
+	}
+	st.st_blocks = (st.st_size + 511) / 512;
+	st.st_atim = st.st_ctim = st.st_mtim;
+	*ret_stat = st;
+}
+
+void ops_entry(struct mount *mount, struct node *node, bool alias,
+	       struct fuse_entry_param *ret_entry)
+{
+	double timeout = mount->writable ? 0 : FOREVER;
+
+	*ret_entry = (struct fuse_entry_param){
+		.ino = node->id,
+		.generation = 1,
+		.attr_timeout = timeout,
+		.entry_timeout = alias ? 0 : timeout,
+	};
+	ops_attributes(mount, node, false, &ret_entry->attr);
+	node->lookups++;
+}
+
+static int find_in_root(struct mount *mount, const struct node *parent, const char *text,
+			struct node **ret_node)
+{
+	static const struct {
+		uint64_t parent;
+		const char *name;
+		uint64_t id;
+	} fixed[] = {
+		{ NODE_ID_ROOT, "tensors", NODE_ID_SECTION + ITEM_TENSOR },
+		{ NODE_ID_ROOT, "scalars", NODE_ID_SECTION + ITEM_SCALAR },
+		{ NODE_ID_ROOT, "metadata", NODE_ID_SECTION + ITEM_METADATA },
+		{ NODE_ID_ROOT, ".bpkfs", NODE_ID_CONTROL },
+		{ NODE_ID_CONTROL, "status", NODE_ID_STATUS },
+		{ NODE_ID_CONTROL, "changes", NODE_ID_CHANGES },
+	};
+
+	for (size_t i = 0; i < sizeof(fixed) / sizeof(*fixed); i++)
+		if (fixed[i].parent == parent->id && strcmp(fixed[i].name, text) == 0) {
+			*ret_node = nodes_find(&mount->nodes, fixed[i].id);
+			return 0;
+		}
+	return -ENOENT;
+}
+
+int ops_find(struct mount *mount, struct node *parent, const char *text,
+	     struct node **ret_node, bool *ret_alias)
+{
+	struct folder folder;
+	struct resolved resolved;
+	char *prefix;
+	int error;
+
+	*ret_alias = false;
+	if (parent->type == NODE_ROOT || parent->type == NODE_CONTROL)
+		return find_in_root(mount, parent, text, ret_node);
+	error = mount_folder(mount, parent, &folder, &prefix);
+	if (error)
+		return error == -EACCES ? -ENOTDIR : error;
+	error = tree_resolve(&folder, text, strlen(text), &resolved);
+	if (error) {
+		free(prefix);
+		/* What cannot be a name names nothing. */
+		return error == -ENOMEM || error == -ENAMETOOLONG ? error : -ENOENT;
+	}
+	*ret_alias = resolved.alias;
+	if (resolved.found == FOUND_FREE) {
+		error = -ENOENT;
+	} else if (resolved.found == FOUND_ENTRY) {
+		*ret_node = nodes_entry(&mount->nodes, &resolved.entry);
+	} else {
+		struct folder below = folder;
+		struct item *made;
+		char *inner = malloc(folder.prefix_size + resolved.name_size + 1);
+
+		*ret_node = NULL;
+		if (inner) {
+			memcpy(inner, folder.prefix, folder.prefix_size);
+			memcpy(inner + folder.prefix_size, resolved.name, resolved.name_size);
+			below.prefix = inner;
+			below.prefix_size = folder.prefix_size + resolved.name_size + 1;
+			inner[below.prefix_size - 1] = '.';
+			made = tree_folder_item(&below);
+			*ret_node = nodes_folder(&mount->nodes, parent, folder.kind, resolved.name,
+						 resolved.name_size, made ? made->id : 0);
+			free(inner);
+		}
+	}
+	if (!error && !*ret_node)
+		error = -ENOMEM;
+	resolved_done(&resolved);
+	free(prefix);
+	return error;
+}
+
+static void ops_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+	struct mount *mount = ops_mount(req);
+	struct node *folder = ops_begin(req, parent), *node;
+	struct fuse_entry_param entry;
+	bool alias;
+	int error;
+
+	if (!folder)
+		return;
+	error = ops_find(mount, folder, name, &node, &alias);
+	if (error) {
+		ops_fail(req, error);
+		return;
+	}
+	ops_entry(mount, node, alias, &entry);
+	pthread_mutex_unlock(&mount->lock);
+	fuse_reply_entry(req, &entry);
+}
+
+static void forget(struct mount *mount, fuse_ino_t ino, uint64_t lookups)
+{
+	struct node *node = nodes_find(&mount->nodes, ino);
+
+	if (node && node->id >= NODE_ID_FIXED_END)
+		node_forget(&mount->nodes, &mount->overlay, node, lookups);
+}
+
+static void ops_forget(fuse_req_t req, fuse_ino_t ino, uint64_t lookups)
+{
+	struct mount *mount = ops_mount(req);
+
+	pthread_mutex_lock(&mount->lock);
+	forget(mount, ino, lookups);
+	pthread_mutex_unlock(&mount->lock);
+	fuse_reply_none(req);
+}
+
+static void ops_forget_multi(fuse_req_t req, size_t count, struct fuse_forget_data *forgets)
+{
+	struct mount *mount = ops_mount(req);
+
+	pthread_mutex_lock(&mount->lock);
+	for (size_t i = 0; i < count; i++)
+		forget(mount, forgets[i].ino, forgets[i].nlookup);
+	pthread_mutex_unlock(&mount->lock);
+	fuse_reply_none(req);
+}
+
+static void ops_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+	struct mount *mount = ops_mount(req);
+	struct node *node = ops_begin(req, ino);
+	const struct handle *handle;
+	struct stat st;
+
+	if (!node)
+		return;
+	handle = fi ? handle_get(mount, fi->fh) : NULL;
+	ops_attributes(mount, node, handle && handle->writer, &st);
+	pthread_mutex_unlock(&mount->lock);
+	fuse_reply_attr(req, &st, mount->writable ? 0 : FOREVER);
+}
+
+static void ops_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int to_set,
+			struct fuse_file_info *fi)
+{
+	struct mount *mount = ops_mount(req);
+	struct node *node = ops_begin(req, ino);
+	struct stat st;
+	int error = 0;
+
+	if (!node)
+		return;
+	if (!mount->writable)
+		error = -EROFS;
+	else if ((to_set & FUSE_SET_ATTR_UID && attr->st_uid != mount->uid) ||
+		 (to_set & FUSE_SET_ATTR_GID && attr->st_gid != mount->gid))
+		error = -EPERM;
+	if (!error && to_set & FUSE_SET_ATTR_SIZE)
+		error = node->type == NODE_ENTRY
+				? edit_truncate(mount, node, (uint64_t)attr->st_size)
+				: -EACCES;
+	if (!error && to_set & (FUSE_SET_ATTR_MTIME | FUSE_SET_ATTR_MTIME_NOW)) {
+		struct timespec now = attr->st_mtim;
+
+		if (to_set & FUSE_SET_ATTR_MTIME_NOW)
+			clock_gettime(CLOCK_REALTIME, &now);
+		error = edit_touch(mount, node, now);
+	}
+	if (error) {
+		ops_fail(req, error);
+		return;
+	}
+	ops_attributes(mount, node, fi != NULL, &st);
+	pthread_mutex_unlock(&mount->lock);
+	fuse_reply_attr(req, &st, 0);
+}
+
+static void ops_statfs(fuse_req_t req, fuse_ino_t ino)
+{
+	struct mount *mount = ops_mount(req);
+	struct statvfs st = { .f_bsize = 512, .f_frsize = 512, .f_namemax = NAME_SIZE_MAX };
+	struct statvfs below;
+
+	(void)ino;
+	st.f_blocks = ((uint64_t)mount->pack.st_size + 511) / 512;
+	pthread_mutex_lock(&mount->lock);
+	st.f_files = mount->overlay.live[ITEM_TENSOR] + mount->overlay.live[ITEM_SCALAR] +
+		     mount->overlay.live[ITEM_METADATA];
+	pthread_mutex_unlock(&mount->lock);
+	if (mount->writable && fstatvfs(mount->staging.dir_fd, &below) == 0)
+		st.f_bfree = st.f_bavail = below.f_bavail * (below.f_frsize / 512);
+	fuse_reply_statfs(req, &st);
+}
+
+/* Extended attributes ------------------------------------------------------ */
+
+static void reply_bytes(fuse_req_t req, int error, char *value, size_t value_size, size_t size)
+{
+	if (error)
+		fuse_reply_err(req, -error);
+	else if (!size)
+		fuse_reply_xattr(req, value_size);
+	else if (size < value_size)
+		fuse_reply_err(req, ERANGE);
+	else
+		fuse_reply_buf(req, value, value_size);
+	if (!error)
+		free(value);
+}
+
+static void ops_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size)
+{
+	struct mount *mount = ops_mount(req);
+	struct node *node = ops_begin(req, ino);
+	char *value = NULL;
+	size_t value_size = 0;
+	int error = -ENODATA;
+
+	if (!node)
+		return;
+	if (node->type == NODE_ENTRY) {
+		struct entry entry = node_entry(&mount->overlay, node);
+
+		error = describe_xattr(mount, &entry, name, &value, &value_size);
+	}
+	pthread_mutex_unlock(&mount->lock);
+	reply_bytes(req, error, value, value_size, size);
+}
+
+static void ops_listxattr(fuse_req_t req, fuse_ino_t ino, size_t size)
+{
+	struct mount *mount = ops_mount(req);
+	struct node *node = ops_begin(req, ino);
+	char *names = NULL;
+	size_t names_size = 0;
+	int error = 0;
+
+	if (!node)
+		return;
+	if (node->type == NODE_ENTRY) {
+		struct entry entry = node_entry(&mount->overlay, node);
+
+		error = describe_xattr_names(mount, &entry, &names, &names_size);
+	}
+	pthread_mutex_unlock(&mount->lock);
+	reply_bytes(req, error, names, names_size, size);
+}
+
+static void ops_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name, const char *value,
+			 size_t size, int flags)
+{
+	(void)ino;
+	(void)name;
+	(void)value;
+	(void)size;
+	(void)flags;
+	fuse_reply_err(req, ops_mount(req)->writable ? ENOTSUP : EROFS);
+}
+
+static void ops_removexattr(fuse_req_t req, fuse_ino_t ino, const char *name)
+{
+	(void)ino;
+	(void)name;
+	fuse_reply_err(req, ops_mount(req)->writable ? ENOTSUP : EROFS);
+}
+
+/* Edits of names ----------------------------------------------------------- */
+
+static void reply_edit(fuse_req_t req, int error)
+{
+	pthread_mutex_unlock(&ops_mount(req)->lock);
+	fuse_reply_err(req, -error);
+}
+
+static void ops_unlink(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+	struct mount *mount = ops_mount(req);
+	struct node *folder = ops_begin(req, parent);
+
+	if (folder)
+		reply_edit(req, mount->writable ? edit_unlink(mount, folder, name) : -EROFS);
+}
+
+static void ops_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+	struct mount *mount = ops_mount(req);
+	struct node *folder = ops_begin(req, parent);
+
+	if (folder)
+		reply_edit(req, mount->writable ? edit_rmdir(mount, folder, name) : -EROFS);
+}
+
+static void ops_rename(fuse_req_t req, fuse_ino_t parent, const char *name,
+		       fuse_ino_t new_parent, const char *new_name, unsigned int flags)
+{
+	struct mount *mount = ops_mount(req);
+	struct node *folder = ops_begin(req, parent), *new_folder;
+	int error;
+
+	if (!folder)
+		return;
+	new_folder = nodes_find(&mount->nodes, new_parent);
+	if (!new_folder)
+		error = -ENOENT;
+	else if (!mount->writable)
+		error = -EROFS;
+	else if (flags & ~(unsigned int)RENAME_NOREPLACE)
+		error = -EINVAL;
+	else
+		error = edit_rename(mount, folder, name, new_folder, new_name,
+				    flags & RENAME_NOREPLACE);
+	reply_edit(req, error);
+}
+
+static void ops_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode)
+{
+	struct mount *mount = ops_mount(req);
+	struct node *folder = ops_begin(req, parent), *node;
+	struct fuse_entry_param entry;
+	int error;
+
+	(void)mode;
+	if (!folder)
+		return;
+	error = mount->writable ? edit_mkdir(mount, folder, name, &node) : -EROFS;
+	if (error) {
+		ops_fail(req, error);
+		return;
+	}
+	ops_entry(mount, node, false, &entry);
+	pthread_mutex_unlock(&mount->lock);
+	fuse_reply_entry(req, &entry);
+}
+
+static void refuse_node(fuse_req_t req)
+{
+	fuse_reply_err(req, ops_mount(req)->writable ? EPERM : EROFS);
+}
+
+/* mknod of a plain file is how some tools make one; it is a create without an open. */
+static void ops_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
+		      dev_t device)
+{
+	struct mount *mount = ops_mount(req);
+	struct node *folder, *node = NULL;
+	struct fuse_entry_param reply;
+	struct entry entry;
+	bool alias;
+	int error;
+
+	(void)device;
+	if (!S_ISREG(mode)) {
+		refuse_node(req);
+		return;
+	}
+	folder = ops_begin(req, parent);
+	if (!folder)
+		return;
+	error = mount->writable ? edit_create(mount, folder, name, &entry, &alias) : -EROFS;
+	if (!error) {
+		node = nodes_entry(&mount->nodes, &entry);
+		error = node ? 0 : -ENOMEM;
+	}
+	if (error) {
+		ops_fail(req, error);
+		return;
+	}
+	ops_entry(mount, node, alias, &reply);
+	pthread_mutex_unlock(&mount->lock);
+	fuse_reply_entry(req, &reply);
+}
+
+static void ops_symlink(fuse_req_t req, const char *link, fuse_ino_t parent, const char *name)
+{
+	(void)link;
+	(void)parent;
+	(void)name;
+	refuse_node(req);
+}
+
+static void ops_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t new_parent, const char *name)
+{
+	(void)ino;
+	(void)new_parent;
+	(void)name;
+	refuse_node(req);
+}
+
+/* The session -------------------------------------------------------------- */
+
+static void ops_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned int command, void *arg,
+		      struct fuse_file_info *fi, unsigned flags, const void *in, size_t in_size,
+		      size_t out_size)
+{
+	struct session *session = fuse_req_userdata(req);
+
+	(void)ino;
+	(void)arg;
+	(void)fi;
+	(void)flags;
+	(void)out_size;
+	if (command != CONTROL_REPORT_TO || in_size != CONTROL_NAME_SIZE) {
+		fuse_reply_err(req, ENOTTY);
+		return;
+	}
+	pthread_mutex_lock(&session->mount->lock);
+	memcpy(session->report_to, in, CONTROL_NAME_SIZE);
+	session->report_to[CONTROL_NAME_SIZE - 1] = '\0';
+	pthread_mutex_unlock(&session->mount->lock);
+	fuse_reply_ioctl(req, 0, NULL, 0);
+}
+
+static void ops_init(void *userdata, struct fuse_conn_info *conn)
+{
+	struct session *session = userdata;
+
+	conn->want |= conn->capable & FUSE_CAP_ATOMIC_O_TRUNC;
+	if (session->ready)
+		session->ready(session->context);
+}
+
+const struct fuse_lowlevel_ops bpkfs_ops = {
+	.init = ops_init,
+	.lookup = ops_lookup,
+	.forget = ops_forget,
+	.forget_multi = ops_forget_multi,
+	.getattr = ops_getattr,
+	.setattr = ops_setattr,
+	.statfs = ops_statfs,
+	.getxattr = ops_getxattr,
+	.listxattr = ops_listxattr,
+	.setxattr = ops_setxattr,
+	.removexattr = ops_removexattr,
+	.unlink = ops_unlink,
+	.rmdir = ops_rmdir,
+	.rename = ops_rename,
+	.mkdir = ops_mkdir,
+	.mknod = ops_mknod,
+	.symlink = ops_symlink,
+	.link = ops_link,
+	.ioctl = ops_ioctl,
+	.opendir = ops_opendir,
+	.readdir = ops_readdir,
+	.readdirplus = ops_readdirplus,
+	.releasedir = ops_releasedir,
+	.open = ops_open,
+	.create = ops_create,
+	.read = ops_read,
+	.write = ops_write,
+	.flush = ops_flush,
+	.release = ops_release,
+	.fsync = ops_fsync,
+};

@@ -1,0 +1,82 @@
+/*
+ * ops.h - the FUSE handlers: unpack the request, take the lock, one call, let the
+ * lock go, exactly one reply.
+ */
+#ifndef BPKFS_OPS_H
+#define BPKFS_OPS_H
+
+#define FUSE_USE_VERSION 314
+#include <fuse_lowlevel.h>
+#include <sys/ioctl.h>
+
+#include "mount.h"
+
+/* How long the kernel may keep a name or attributes: for good when nothing can
+ * change, not at all where a dotted spelling may change what another one names. */
+#define FOREVER 86400.0
+
+/* An open file or folder. The kernel has its number. */
+struct handle {
+	struct node *node;
+	bool writer;
+	char *text; /* .bpkfs/status and changes, as they were at open */
+	size_t text_size;
+	struct listing *listing; /* a folder, as it was at the start of reading */
+};
+
+/* Asks the daemon to tell how the commit at unmount went, to the abstract socket
+ * of that name. On any folder of the mount. */
+#define CONTROL_NAME_SIZE 64
+#define CONTROL_REPORT_TO _IOW('b', 1, char[CONTROL_NAME_SIZE])
+
+/* userdata of the session. */
+struct session {
+	struct mount *mount;
+	void (*ready)(void *context); /* the first request was answered */
+	void *context;
+	char report_to[CONTROL_NAME_SIZE]; /* guarded by mount->lock; "" for nobody */
+};
+
+extern const struct fuse_lowlevel_ops bpkfs_ops;
+
+struct mount *ops_mount(fuse_req_t req);
+/* Lock, and find the node; unlocked and answered with ENOENT when there is none. */
+struct node *ops_begin(fuse_req_t req, fuse_ino_t ino);
+/* Unlock, and answer with an error. */
+void ops_fail(fuse_req_t req, int negative_errno);
+/* Attributes of a node. Locked. */
+void ops_attributes(struct mount *mount, const struct node *node, bool writer,
+		    struct stat *ret_stat);
+void ops_entry(struct mount *mount, struct node *node, bool alias,
+	       struct fuse_entry_param *ret_entry);
+/* The node of @text in @parent; 0 or -errno. Locked. */
+int ops_find(struct mount *mount, struct node *parent, const char *text,
+	     struct node **ret_node, bool *ret_alias);
+
+/* Handles; locked. */
+int handle_new(struct mount *mount, struct node *node, uint64_t *ret_number);
+struct handle *handle_get(struct mount *mount, uint64_t number);
+void handle_free(struct mount *mount, uint64_t number);
+
+void ops_listing_free(struct listing *listing);
+
+/* ops_dir.c */
+void ops_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
+void ops_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
+		 struct fuse_file_info *fi);
+void ops_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
+		     struct fuse_file_info *fi);
+void ops_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
+/* ops_file.c */
+void ops_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
+void ops_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
+		struct fuse_file_info *fi);
+void ops_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
+	      struct fuse_file_info *fi);
+void ops_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t size, off_t off,
+	       struct fuse_file_info *fi);
+void ops_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
+void ops_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
+void ops_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi);
+
+#endif

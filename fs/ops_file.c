@@ -1,0 +1,308 @@
+/*
+ * ops_file.c - opening, reading and writing files.
+ *
+ * A read of a tensor replies with an address inside the mapping of the pack: the
+ * kernel copies from there, the daemon never does, so a pack that was truncated
+ * under the mount costs the reader an EIO and the daemon nothing.
+ */
+#include "ops.h"
+#include "content.h"
+#include "describe.h"
+#include "edit.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static bool wants_write(const struct fuse_file_info *fi)
+{
+	return (fi->flags & O_ACCMODE) != O_RDONLY;
+}
+
+static int open_control(struct mount *mount, const struct node *node, struct handle *handle)
+{
+	handle->text = node->type == NODE_STATUS
+			       ? describe_status(mount, &handle->text_size)
+			       : describe_changes(mount, &handle->text_size);
+	return handle->text ? 0 : -ENOMEM;
+}
+
+/* Text may be another one after a close than what was written: not cached where
+ * it can be edited. A tensor of a read-only mount is the same for good. */
+static void caching(const struct mount *mount, const struct node *node,
+		    struct fuse_file_info *fi)
+{
+	struct entry entry;
+
+	if (node->type != NODE_ENTRY) {
+		fi->direct_io = 1;
+		return;
+	}
+	entry = node_entry(&mount->overlay, node);
+	if (!mount->writable)
+		fi->keep_cache = 1;
+	else if (content_is_text(&entry))
+		fi->direct_io = 1;
+}
+
+static int open_node(struct mount *mount, struct node *node, struct fuse_file_info *fi)
+{
+	struct handle *handle;
+	uint64_t number;
+	int error;
+
+	if (node->type != NODE_ENTRY && node->type != NODE_STATUS && node->type != NODE_CHANGES)
+		return -EISDIR;
+	if ((wants_write(fi) || fi->flags & O_TRUNC) && !mount->writable)
+		return -EROFS;
+	if (wants_write(fi) && node->type != NODE_ENTRY)
+		return -EACCES;
+	error = handle_new(mount, node, &number);
+	if (error)
+		return error;
+	handle = handle_get(mount, number);
+	if (node->type != NODE_ENTRY) {
+		error = open_control(mount, node, handle);
+	} else if (wants_write(fi)) {
+		error = edit_begin(mount, node);
+		handle->writer = !error;
+		if (!error && fi->flags & O_TRUNC)
+			error = edit_truncate(mount, node, 0);
+	}
+	if (error) {
+		if (handle->writer)
+			edit_end(mount, node);
+		handle_free(mount, number);
+		return error;
+	}
+	fi->fh = number;
+	caching(mount, node, fi);
+	return 0;
+}
+
+static void close_handle(struct mount *mount, uint64_t number)
+{
+	struct handle *handle = handle_get(mount, number);
+
+	if (handle && handle->writer)
+		edit_end(mount, handle->node);
+	handle_free(mount, number);
+}
+
+void ops_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+	struct mount *mount = ops_mount(req);
+	struct node *node = ops_begin(req, ino);
+	int error;
+
+	if (!node)
+		return;
+	error = open_node(mount, node, fi);
+	if (error) {
+		ops_fail(req, error);
+		return;
+	}
+	pthread_mutex_unlock(&mount->lock);
+	if (fuse_reply_open(req, fi) == -ENOENT) {
+		pthread_mutex_lock(&mount->lock);
+		close_handle(mount, fi->fh);
+		pthread_mutex_unlock(&mount->lock);
+	}
+}
+
+void ops_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
+		struct fuse_file_info *fi)
+{
+	struct mount *mount = ops_mount(req);
+	struct node *folder = ops_begin(req, parent), *node;
+	struct fuse_entry_param reply;
+	struct entry entry;
+	bool alias;
+	int error;
+
+	(void)mode;
+	if (!folder)
+		return;
+	error = mount->writable ? edit_create(mount, folder, name, &entry, &alias) : -EROFS;
+	if (error == -EEXIST && !(fi->flags & O_EXCL))
+		error = 0; /* another spelling of one that is there */
+	if (!error) {
+		node = nodes_entry(&mount->nodes, &entry);
+		error = node ? open_node(mount, node, fi) : -ENOMEM;
+	}
+	if (error) {
+		ops_fail(req, error);
+		return;
+	}
+	ops_entry(mount, node, alias, &reply);
+	pthread_mutex_unlock(&mount->lock);
+	if (fuse_reply_create(req, &reply, fi) == -ENOENT) {
+		pthread_mutex_lock(&mount->lock);
+		close_handle(mount, fi->fh);
+		node_forget(&mount->nodes, &mount->overlay, node, 1);
+		pthread_mutex_unlock(&mount->lock);
+	}
+}
+
+static void reply_copy(fuse_req_t req, char *buffer, size_t size)
+{
+	fuse_reply_buf(req, buffer, size);
+	free(buffer);
+}
+
+static void read_staged(fuse_req_t req, struct staged *staged, size_t size, off_t off)
+{
+	char *buffer = malloc(size ? size : 1);
+	size_t done = 0;
+	int error = buffer ? 0 : ENOMEM;
+
+	while (!error && done < size) {
+		ssize_t got = pread(staged->fd, buffer + done, size - done, off + (off_t)done);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			error = errno;
+		if (got <= 0)
+			break;
+		done += (size_t)got;
+	}
+	staged_unref(staged);
+	if (error) {
+		free(buffer);
+		fuse_reply_err(req, error);
+	} else {
+		reply_copy(req, buffer, done);
+	}
+}
+
+void ops_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
+	      struct fuse_file_info *fi)
+{
+	struct mount *mount = ops_mount(req);
+	struct node *node = ops_begin(req, ino);
+	const struct handle *handle;
+	struct staged *staged;
+	const char *data;
+	uint64_t data_size;
+	struct entry entry;
+
+	if (!node)
+		return;
+	handle = handle_get(mount, fi->fh);
+	if (!handle) {
+		ops_fail(req, -EBADF);
+		return;
+	}
+	if (node->type != NODE_ENTRY) {
+		size_t left = (uint64_t)off < handle->text_size
+				      ? handle->text_size - (size_t)off
+				      : 0;
+
+		pthread_mutex_unlock(&mount->lock);
+		fuse_reply_buf(req, handle->text + (left ? off : 0), left < size ? left : size);
+		return;
+	}
+	entry = node_entry(&mount->overlay, node);
+	if (content_is_text(&entry)) {
+		char *buffer = malloc(size ? size : 1);
+
+		if (!buffer) {
+			ops_fail(req, -ENOMEM);
+			return;
+		}
+		size = content_text(&mount->overlay, &entry, handle->writer, (uint64_t)off, size,
+				    buffer);
+		pthread_mutex_unlock(&mount->lock);
+		reply_copy(req, buffer, size);
+		return;
+	}
+	content_data(&mount->overlay, &entry, &staged, &data, &data_size);
+	pthread_mutex_unlock(&mount->lock);
+	if (staged) {
+		read_staged(req, staged, size, off);
+		return;
+	}
+	if ((uint64_t)off >= data_size)
+		size = 0;
+	else if (data_size - (uint64_t)off < size)
+		size = (size_t)(data_size - (uint64_t)off);
+	fuse_reply_buf(req, size ? data + off : NULL, size);
+}
+
+void ops_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t size, off_t off,
+	       struct fuse_file_info *fi)
+{
+	struct mount *mount = ops_mount(req);
+	struct node *node = ops_begin(req, ino);
+	int error;
+
+	(void)fi;
+	if (!node)
+		return;
+	error = edit_write(mount, node, data, size, (uint64_t)off);
+	if (error) {
+		ops_fail(req, error);
+		return;
+	}
+	pthread_mutex_unlock(&mount->lock);
+	fuse_reply_write(req, size);
+}
+
+void ops_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+	struct mount *mount = ops_mount(req);
+	struct node *node = ops_begin(req, ino);
+	const struct handle *handle;
+	int error = 0;
+
+	if (!node)
+		return;
+	handle = handle_get(mount, fi->fh);
+	if (handle && handle->writer)
+		error = edit_flush(mount, node);
+	pthread_mutex_unlock(&mount->lock);
+	fuse_reply_err(req, -error);
+}
+
+void ops_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+	struct mount *mount = ops_mount(req);
+
+	(void)ino;
+	pthread_mutex_lock(&mount->lock);
+	close_handle(mount, fi->fh);
+	pthread_mutex_unlock(&mount->lock);
+	fuse_reply_err(req, 0);
+}
+
+/* What is written counts as on a close, and a tensor's new bytes reach the disk. */
+void ops_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi)
+{
+	struct mount *mount = ops_mount(req);
+	struct node *node = ops_begin(req, ino);
+	struct staged *staged = NULL;
+	const struct handle *handle;
+	int error = 0;
+
+	(void)datasync;
+	if (!node)
+		return;
+	handle = handle_get(mount, fi->fh);
+	if (handle && handle->writer) {
+		struct entry entry = node_entry(&mount->overlay, node);
+
+		error = content_is_text(&entry) ? edit_flush(mount, node) : 0;
+		if (entry.item && entry.item->staged)
+			staged = staged_ref(entry.item->staged);
+	}
+	pthread_mutex_unlock(&mount->lock);
+	if (staged) {
+		if (fsync(staged->fd) < 0)
+			error = -errno;
+		staged_unref(staged);
+	}
+	fuse_reply_err(req, -error);
+}

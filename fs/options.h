@@ -1,0 +1,46 @@
+/*
+ * options.h - the command line to a struct. Everything is checked here, before
+ * anything is opened or mounted.
+ */
+#ifndef BPKFS_OPTIONS_H
+#define BPKFS_OPTIONS_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "status.h"
+
+enum command {
+	COMMAND_MOUNT,
+	COMMAND_UNMOUNT,
+	COMMAND_HELP,
+	COMMAND_VERSION,
+};
+
+struct options {
+	enum command command;
+	const char *pack;
+	const char *mount_point;
+	bool writable;
+	bool foreground;
+	bool debug;
+	bool single_thread;
+	bool flat;
+	bool allow_other;
+	bool allow_root;
+	bool has_uid, has_gid;
+	uid_t uid;
+	gid_t gid;
+	mode_t file_mask;
+	mode_t folder_mask;
+	char *fsname; /* NULL: the pack's path */
+	char *staging;
+	char *kernel; /* words for mount(2), comma separated, or NULL */
+};
+
+/* Fills @options or says on stderr what is wrong: STATUS_OK or STATUS_USAGE. */
+enum status options_parse(struct options *options, int argc, char **argv);
+void options_done(struct options *options);
+void options_help(void);
+
+#endif

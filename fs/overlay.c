@@ -1,0 +1,769 @@
+/*
+ * overlay.c - see overlay.h.
+ */
+#include "overlay.h"
+#include "base.h"
+#include "staging.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What an entry costs in the metadata of a pack beside its name and its value,
+ * at the most: heads, keys, type names, offsets. */
+#define ENTRY_OVERHEAD 128
+#define DIMENSION_OVERHEAD 9
+
+/* Blobs -------------------------------------------------------------------- */
+
+struct blob *blob_new(const void *data, size_t size)
+{
+	struct blob *blob;
+
+	if (size > SIZE_MAX - sizeof(*blob))
+		return NULL;
+	blob = malloc(sizeof(*blob) + size);
+	if (!blob)
+		return NULL;
+	blob->refs = 1;
+	blob->size = size;
+	if (size)
+		memcpy(blob->data, data, size);
+	return blob;
+}
+
+struct blob *blob_ref(struct blob *blob)
+{
+	__atomic_fetch_add(&blob->refs, 1, __ATOMIC_RELAXED);
+	return blob;
+}
+
+void blob_unref(struct blob *blob)
+{
+	if (blob && __atomic_fetch_sub(&blob->refs, 1, __ATOMIC_ACQ_REL) == 1)
+		free(blob);
+}
+
+/* The pack's side ---------------------------------------------------------- */
+
+static size_t base_count(const struct overlay *overlay, enum item_kind kind)
+{
+	switch (kind) {
+	case ITEM_TENSOR:
+		return bpk_reader_tensor_count(overlay->reader);
+	case ITEM_SCALAR:
+		return bpk_reader_scalar_count(overlay->reader);
+	case ITEM_METADATA:
+		return bpk_reader_metadata_count(overlay->reader);
+	case ITEM_SCRATCH:
+	case ITEM_FOLDER:
+	case ITEM_KIND_COUNT:
+	default:
+		return 0;
+	}
+}
+
+static const char *base_name(const struct overlay *overlay, enum item_kind kind, size_t index,
+			     size_t *ret_size)
+{
+	if (kind == ITEM_TENSOR)
+		return bpk_tensor_name(bpk_reader_tensor(overlay->reader, index), ret_size);
+	if (kind == ITEM_SCALAR)
+		return bpk_scalar_name(bpk_reader_scalar(overlay->reader, index), ret_size);
+	return bpk_metadata_key(bpk_reader_metadata(overlay->reader, index), ret_size);
+}
+
+/* The first entry of the pack, edited or not, whose name is not below @name. */
+static size_t base_lower_bound(const struct overlay *overlay, enum item_kind kind,
+			       const char *name, size_t size)
+{
+	size_t low = 0, high = base_count(overlay, kind);
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2, other_size;
+		const char *other = base_name(overlay, kind, middle, &other_size);
+
+		if (bpk_name_compare(other, other_size, name, size) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static struct item *promoted(const struct overlay *overlay, enum item_kind kind, size_t index)
+{
+	if (kind >= PACK_KIND_COUNT || !overlay->promoted[kind])
+		return NULL;
+	return overlay->promoted[kind][index];
+}
+
+static uint64_t base_id(enum item_kind kind, size_t index)
+{
+	return ((uint64_t)kind + 1) << 48 | index;
+}
+
+/* Tables ------------------------------------------------------------------- */
+
+static size_t table_lower_bound(const struct item_table *table, const char *name, size_t size)
+{
+	size_t low = 0, high = table->count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		const struct item *item = table->items[middle];
+
+		if (bpk_name_compare(item->name, item->name_size, name, size) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static int table_reserve(struct item_table *table)
+{
+	return bpk_grow((void **)&table->items, &table->capacity, table->count + 1,
+			sizeof(*table->items));
+}
+
+static void table_insert(struct item_table *table, size_t at, struct item *item)
+{
+	memmove(table->items + at + 1, table->items + at,
+		(table->count - at) * sizeof(*table->items));
+	table->items[at] = item;
+	table->count++;
+}
+
+static void table_delete(struct item_table *table, size_t at)
+{
+	table->count--;
+	memmove(table->items + at, table->items + at + 1,
+		(table->count - at) * sizeof(*table->items));
+}
+
+static size_t table_index(const struct item_table *table, const struct item *item)
+{
+	return table_lower_bound(table, item->name, item->name_size);
+}
+
+/* Items -------------------------------------------------------------------- */
+
+void item_ref(struct item *item)
+{
+	item->refs++;
+}
+
+static void item_free(struct item *item)
+{
+	free(item->name);
+	free(item->dtype_cbor);
+	free(item->shape);
+	free(item->pending.data);
+	blob_unref(item->text);
+	staged_unref(item->staged);
+	free(item);
+}
+
+void item_unref(struct overlay *overlay, struct item *item)
+{
+	(void)overlay;
+	if (--item->refs == 0)
+		item_free(item);
+}
+
+int item_set_shape(struct item *item, const uint64_t *shape, size_t rank)
+{
+	uint64_t *copy = reallocarray(NULL, rank ? rank : 1, sizeof(*copy));
+
+	if (!copy)
+		return -ENOMEM;
+	if (rank)
+		memcpy(copy, shape, rank * sizeof(*copy));
+	free(item->shape);
+	item->shape = copy;
+	item->rank = rank;
+	return 0;
+}
+
+uint64_t item_data_size(const struct overlay *overlay, const struct item *item)
+{
+	if (item->staged)
+		return staged_size(item->staged);
+	if (item->kind == ITEM_TENSOR && item->base != NO_BASE)
+		return bpk_tensor_size(bpk_reader_tensor(overlay->reader, item->base));
+	return 0;
+}
+
+bool item_data_valid(const struct overlay *overlay, const struct item *item)
+{
+	uint64_t size = item_data_size(overlay, item), wanted;
+
+	if (!item->staged || item->shape_follows)
+		return true;
+	if (item->dtype != BPK_DTYPE_QFLOAT &&
+	    !bpk_shape_size(item->dtype, item->shape, item->rank, &wanted) && wanted == size)
+		return true;
+	/* A scheme tells no length, and a pack may hold odd ones: as before is right. */
+	return item->base != NO_BASE &&
+	       size == bpk_tensor_size(bpk_reader_tensor(overlay->reader, item->base));
+}
+
+/* The whole ---------------------------------------------------------------- */
+
+void overlay_init(struct overlay *overlay, const struct bpk_reader *reader, bool writable)
+{
+	*overlay = (struct overlay){
+		.reader = reader,
+		.writable = writable,
+		.next_id = OVERLAY_FIRST_ID,
+		.metadata_estimate = bpk_reader_metadata_size(reader),
+	};
+	for (enum item_kind kind = 0; kind < PACK_KIND_COUNT; kind++)
+		overlay->live[kind] = base_count(overlay, kind);
+}
+
+void overlay_done(struct overlay *overlay)
+{
+	for (size_t kind = 0; kind < ITEM_KIND_COUNT; kind++) {
+		for (size_t i = 0; i < overlay->tables[kind].count; i++)
+			item_unref(overlay, overlay->tables[kind].items[i]);
+		free(overlay->tables[kind].items);
+	}
+	for (size_t i = 0; i < overlay->gone.count; i++)
+		item_unref(overlay, overlay->gone.items[i]);
+	free(overlay->gone.items);
+	for (size_t kind = 0; kind < PACK_KIND_COUNT; kind++)
+		free(overlay->promoted[kind]);
+	*overlay = (struct overlay){ 0 };
+}
+
+uint64_t entry_id(const struct entry *entry)
+{
+	return entry->item ? entry->item->id : base_id(entry->kind, entry->base);
+}
+
+const char *entry_name(const struct overlay *overlay, const struct entry *entry,
+		       size_t *ret_size)
+{
+	if (entry->item) {
+		*ret_size = entry->item->name_size;
+		return entry->item->name;
+	}
+	return base_name(overlay, entry->kind, entry->base, ret_size);
+}
+
+bool overlay_seek(const struct overlay *overlay, enum item_kind kind, const char *name,
+		  size_t size, struct entry *ret_entry)
+{
+	const struct item_table *table = &overlay->tables[kind];
+	size_t at = table_lower_bound(table, name, size);
+	size_t index = base_lower_bound(overlay, kind, name, size);
+	size_t count = base_count(overlay, kind);
+	struct item *item = at < table->count ? table->items[at] : NULL;
+
+	while (index < count && promoted(overlay, kind, index))
+		index++;
+	if (index < count && item) {
+		size_t other_size;
+		const char *other = base_name(overlay, kind, index, &other_size);
+
+		if (bpk_name_compare(item->name, item->name_size, other, other_size) > 0)
+			item = NULL;
+	}
+	if (!item && index >= count)
+		return false;
+	*ret_entry = (struct entry){ kind, item ? item->base : index, item };
+	return true;
+}
+
+bool overlay_find(const struct overlay *overlay, enum item_kind kind, const char *name,
+		  size_t size, struct entry *ret_entry)
+{
+	struct entry entry;
+	size_t other_size;
+	const char *other;
+
+	if (!overlay_seek(overlay, kind, name, size, &entry))
+		return false;
+	other = entry_name(overlay, &entry, &other_size);
+	if (bpk_name_compare(other, other_size, name, size) != 0)
+		return false;
+	*ret_entry = entry;
+	return true;
+}
+
+/* The least name above one is that name with a NUL behind it. */
+bool overlay_next(const struct overlay *overlay, const struct entry *entry,
+		  struct entry *ret_entry)
+{
+	size_t size, count = base_count(overlay, entry->kind);
+	const char *name = entry_name(overlay, entry, &size);
+	char *above;
+	bool found;
+
+	/* Nothing edited: the pack's own order is all there is. */
+	if (!overlay->promoted[entry->kind < PACK_KIND_COUNT ? entry->kind : 0] &&
+	    !overlay->tables[entry->kind].count) {
+		if (entry->base + 1 >= count)
+			return false;
+		*ret_entry = (struct entry){ entry->kind, entry->base + 1, NULL };
+		return true;
+	}
+	above = malloc(size + 1);
+	if (!above)
+		return false;
+	if (size)
+		memcpy(above, name, size);
+	above[size] = '\0';
+	found = overlay_seek(overlay, entry->kind, above, size + 1, ret_entry);
+	free(above);
+	return found;
+}
+
+bool overlay_has_prefix(const struct overlay *overlay, enum item_kind kind, const char *prefix,
+			size_t size)
+{
+	struct entry entry;
+	size_t other_size;
+	const char *other;
+
+	if (!overlay_seek(overlay, kind, prefix, size, &entry))
+		return false;
+	other = entry_name(overlay, &entry, &other_size);
+	return other_size >= size && (!size || memcmp(other, prefix, size) == 0);
+}
+
+/* Edits -------------------------------------------------------------------- */
+
+bool overlay_metadata_fits(const struct overlay *overlay, uint64_t more)
+{
+	struct bpk_limits limits;
+	uint64_t sum;
+
+	bpk_limits_init(&limits);
+	return bpk_add_u64(overlay->metadata_estimate, more, &sum) && sum <= limits.metadata_size;
+}
+
+/* An upper bound: what is freed by a removal is not given back, as the estimate
+ * must never be below the truth. */
+void overlay_account(struct overlay *overlay, uint64_t more)
+{
+	overlay->metadata_estimate += more;
+}
+
+static struct item *item_new(struct overlay *overlay, enum item_kind kind, const char *name,
+			     size_t size)
+{
+	struct item *item = calloc(1, sizeof(*item));
+
+	if (!item)
+		return NULL;
+	item->name = malloc(size + 1);
+	if (!item->name) {
+		free(item);
+		return NULL;
+	}
+	if (size)
+		memcpy(item->name, name, size);
+	item->name_size = size;
+	item->kind = kind;
+	item->refs = 1;
+	item->base = NO_BASE;
+	item->id = overlay->next_id;
+	clock_gettime(CLOCK_REALTIME, &item->mtime);
+	return item;
+}
+
+static int describe_tensor(struct item *item, const struct bpk_tensor *tensor)
+{
+	size_t rank = bpk_tensor_rank(tensor), cbor_size;
+	const void *cbor = bpk_tensor_dtype_cbor(tensor, &cbor_size);
+
+	item->shape = reallocarray(NULL, rank ? rank : 1, sizeof(*item->shape));
+	item->dtype_cbor = malloc(cbor_size ? cbor_size : 1);
+	if (!item->shape || !item->dtype_cbor)
+		return -ENOMEM;
+	item->rank = bpk_tensor_shape(tensor, item->shape, rank);
+	memcpy(item->dtype_cbor, cbor, cbor_size);
+	item->dtype_cbor_size = cbor_size;
+	item->dtype = bpk_tensor_dtype(tensor);
+	item->has_param_id = bpk_tensor_param_id(tensor, &item->param_id);
+	return 0;
+}
+
+static int describe_base(const struct overlay *overlay, struct item *item)
+{
+	switch (item->kind) {
+	case ITEM_TENSOR:
+		return describe_tensor(item, bpk_reader_tensor(overlay->reader, item->base));
+	case ITEM_SCALAR:
+		item->value = bpk_scalar_value(bpk_reader_scalar(overlay->reader, item->base));
+		item->has_value = true;
+		item->type_known = true;
+		return 0;
+	case ITEM_METADATA: {
+		size_t size;
+		const char *value = bpk_metadata_value(
+			bpk_reader_metadata(overlay->reader, item->base), &size);
+
+		item->text = blob_new(value, size);
+		item->has_value = true;
+		return item->text ? 0 : -ENOMEM;
+	}
+	case ITEM_SCRATCH:
+	case ITEM_FOLDER:
+	case ITEM_KIND_COUNT:
+	default:
+		return -EINVAL;
+	}
+}
+
+int overlay_promote(struct overlay *overlay, const struct entry *entry, struct item **ret_item)
+{
+	struct item_table *table = &overlay->tables[entry->kind];
+	struct item *item;
+	const char *name;
+	size_t size;
+	int error;
+
+	if (entry->item) {
+		*ret_item = entry->item;
+		return 0;
+	}
+	if (!overlay->promoted[entry->kind]) {
+		overlay->promoted[entry->kind] =
+			calloc(base_count(overlay, entry->kind), sizeof(struct item *));
+		if (!overlay->promoted[entry->kind])
+			return -ENOMEM;
+	}
+	name = base_name(overlay, entry->kind, entry->base, &size);
+	error = table_reserve(table);
+	if (error)
+		return error;
+	item = item_new(overlay, entry->kind, name, size);
+	if (!item)
+		return -ENOMEM;
+	item->base = entry->base;
+	item->id = base_id(entry->kind, entry->base);
+	error = describe_base(overlay, item);
+	if (error) {
+		item_free(item);
+		return error;
+	}
+	item->linked = true;
+	overlay->promoted[entry->kind][entry->base] = item;
+	table_insert(table, table_lower_bound(table, name, size), item);
+	*ret_item = item;
+	return 0;
+}
+
+static int room_for_another(const struct overlay *overlay, enum item_kind kind, size_t name_size)
+{
+	struct bpk_limits limits;
+
+	if (kind >= PACK_KIND_COUNT)
+		return 0;
+	bpk_limits_init(&limits);
+	if (kind == ITEM_TENSOR && overlay->live[kind] >= limits.tensor_count)
+		return -ENOSPC;
+	return overlay_metadata_fits(overlay, name_size + ENTRY_OVERHEAD) ? 0 : -ENOSPC;
+}
+
+int overlay_make(struct overlay *overlay, enum item_kind kind, const char *name, size_t size,
+		 struct item **ret_item)
+{
+	struct item_table *table = &overlay->tables[kind];
+	struct entry taken;
+	struct item *item;
+	int error;
+
+	if (overlay_find(overlay, kind, name, size, &taken))
+		return -EEXIST;
+	error = room_for_another(overlay, kind, size);
+	if (!error)
+		error = table_reserve(table);
+	if (error)
+		return error;
+	item = item_new(overlay, kind, name, size);
+	if (!item)
+		return -ENOMEM;
+	if (kind == ITEM_TENSOR) {
+		item->dtype = BPK_DTYPE_U8;
+		item->shape_follows = true;
+	}
+	overlay->next_id++;
+	item->order = overlay->next_order++;
+	item->linked = true;
+	table_insert(table, table_lower_bound(table, name, size), item);
+	if (kind < PACK_KIND_COUNT) {
+		overlay->live[kind]++;
+		overlay_account(overlay, size + ENTRY_OVERHEAD);
+	}
+	*ret_item = item;
+	return 0;
+}
+
+/* Keep what was promoted: it says that the pack's entry is gone. */
+static int keep_gone(struct overlay *overlay, struct item *item)
+{
+	int error;
+
+	if (item->base == NO_BASE || promoted(overlay, item->kind, item->base) != item)
+		return 0;
+	error = table_reserve(&overlay->gone);
+	if (error)
+		return error;
+	overlay->gone.items[overlay->gone.count++] = item;
+	item_ref(item);
+	return 0;
+}
+
+int overlay_remove(struct overlay *overlay, struct item *item)
+{
+	struct item_table *table = &overlay->tables[item->kind];
+	int error = keep_gone(overlay, item);
+
+	if (error)
+		return error;
+	table_delete(table, table_index(table, item));
+	if (item->kind < PACK_KIND_COUNT)
+		overlay->live[item->kind]--;
+	item->linked = false;
+	item_unref(overlay, item);
+	return 0;
+}
+
+/*
+ * An entry that becomes a scratch file (an editor's backup) is gone from the
+ * pack: a fresh, unlinked stand-in says so in its place.
+ */
+static int leave_stand_in(struct overlay *overlay, struct item *item)
+{
+	struct item *stand_in;
+	int error;
+
+	if (item->base == NO_BASE)
+		return 0;
+	error = table_reserve(&overlay->gone);
+	if (error)
+		return error;
+	stand_in = item_new(overlay, item->kind, item->name, item->name_size);
+	if (!stand_in)
+		return -ENOMEM;
+	stand_in->base = item->base;
+	stand_in->id = overlay->next_id++;
+	overlay->promoted[item->kind][item->base] = stand_in;
+	overlay->gone.items[overlay->gone.count++] = stand_in;
+	item->base = NO_BASE;
+	return 0;
+}
+
+int overlay_rename(struct overlay *overlay, struct item *item, enum item_kind kind,
+		   const char *name, size_t size)
+{
+	struct item_table *from = &overlay->tables[item->kind], *to = &overlay->tables[kind];
+	enum item_kind old_kind = item->kind;
+	char *copy;
+	int error;
+
+	error = table_reserve(to);
+	if (!error && kind < PACK_KIND_COUNT) {
+		if (kind != old_kind)
+			error = room_for_another(overlay, kind, size);
+		else if (!overlay_metadata_fits(overlay, size))
+			error = -ENOSPC;
+	}
+	if (error)
+		return error;
+	copy = malloc(size + 1);
+	if (!copy)
+		return -ENOMEM;
+	if (size)
+		memcpy(copy, name, size);
+	if (kind != old_kind) {
+		error = leave_stand_in(overlay, item);
+		if (error) {
+			free(copy);
+			return error;
+		}
+	}
+	table_delete(from, table_index(from, item));
+	free(item->name);
+	item->name = copy;
+	item->name_size = size;
+	item->kind = kind;
+	table_insert(to, table_lower_bound(to, name, size), item);
+	if (old_kind < PACK_KIND_COUNT)
+		overlay->live[old_kind]--;
+	if (kind < PACK_KIND_COUNT) {
+		overlay->live[kind]++;
+		overlay_account(overlay, size + (kind != old_kind ? ENTRY_OVERHEAD : 0));
+		if (kind != old_kind)
+			item->order = overlay->next_order++;
+	}
+	return 0;
+}
+
+int overlay_replace(struct overlay *overlay, struct item *item, struct item *victim)
+{
+	struct item_table *from = &overlay->tables[item->kind];
+	struct item_table *to = &overlay->tables[victim->kind];
+	size_t base = victim->base;
+	char *copy = malloc(victim->name_size + 1);
+	int error;
+
+	if (!copy)
+		return -ENOMEM;
+	if (victim->name_size)
+		memcpy(copy, victim->name, victim->name_size);
+	/* What @item itself came from is gone from the pack by this. */
+	error = leave_stand_in(overlay, item);
+	if (error) {
+		free(copy);
+		return error;
+	}
+	table_delete(from, table_index(from, item));
+	to->items[table_index(to, victim)] = item;
+	if (item->kind < PACK_KIND_COUNT)
+		overlay->live[item->kind]--;
+	free(item->name);
+	item->name = copy;
+	item->name_size = victim->name_size;
+	item->kind = victim->kind;
+	item->base = base;
+	item->order = victim->order;
+	if (base != NO_BASE)
+		overlay->promoted[item->kind][base] = item;
+	victim->linked = false;
+	victim->base = NO_BASE;
+	item_unref(overlay, victim);
+	return 0;
+}
+
+bool overlay_former_type(const struct overlay *overlay, const char *name, size_t size,
+			 enum bpk_scalar_type *ret_type)
+{
+	const struct bpk_scalar *scalar = bpk_reader_find_scalar(overlay->reader, name, size);
+
+	if (!scalar)
+		return false;
+	*ret_type = bpk_scalar_value(scalar).type;
+	return true;
+}
+
+/* Changes ------------------------------------------------------------------ */
+
+static bool same_scalar(struct bpk_scalar_value a, struct bpk_scalar_value b)
+{
+	return a.type == b.type && (a.type == BPK_SCALAR_BOOL ? a.b == b.b : a.u == b.u);
+}
+
+static bool same_tensor(const struct item *item, const struct bpk_tensor *tensor)
+{
+	size_t size, rank = bpk_tensor_rank(tensor);
+	const void *cbor = bpk_tensor_dtype_cbor(tensor, &size);
+	uint64_t param_id = 0;
+	bool has_param_id = bpk_tensor_param_id(tensor, &param_id);
+	uint64_t *shape;
+	bool same;
+
+	if (item->staged || item->rank != rank || item->has_param_id != has_param_id ||
+	    (has_param_id && item->param_id != param_id))
+		return false;
+	if (item->dtype != bpk_tensor_dtype(tensor) ||
+	    (item->dtype_cbor && (item->dtype_cbor_size != size ||
+				  memcmp(item->dtype_cbor, cbor, size) != 0)))
+		return false;
+	if (!rank)
+		return true;
+	shape = reallocarray(NULL, rank, sizeof(*shape));
+	if (!shape)
+		return false;
+	bpk_tensor_shape(tensor, shape, rank);
+	same = memcmp(shape, item->shape, rank * sizeof(*shape)) == 0;
+	free(shape);
+	return same;
+}
+
+static bool same_content(const struct overlay *overlay, const struct item *item)
+{
+	if (item->kind == ITEM_TENSOR)
+		return same_tensor(item, bpk_reader_tensor(overlay->reader, item->base));
+	if (item->kind == ITEM_SCALAR)
+		return same_scalar(item->value, bpk_scalar_value(bpk_reader_scalar(
+							overlay->reader, item->base)));
+	if (item->kind == ITEM_METADATA) {
+		size_t size;
+		const char *value = bpk_metadata_value(
+			bpk_reader_metadata(overlay->reader, item->base), &size);
+
+		return bpk_name_compare(value, size, item->text->data, item->text->size) == 0;
+	}
+	return true;
+}
+
+enum change overlay_change(const struct overlay *overlay, const struct item *item)
+{
+	const char *name;
+	size_t size;
+
+	if (item->kind >= PACK_KIND_COUNT)
+		return CHANGE_NONE;
+	if (item->base == NO_BASE)
+		return item->linked ? CHANGE_ADDED : CHANGE_NONE;
+	if (!item->linked)
+		return CHANGE_REMOVED;
+	name = base_name(overlay, item->kind, item->base, &size);
+	if (bpk_name_compare(name, size, item->name, item->name_size) != 0)
+		return CHANGE_RENAMED;
+	return same_content(overlay, item) ? CHANGE_NONE : CHANGE_MODIFIED;
+}
+
+bool overlay_invalid(const struct overlay *overlay, const struct item *item)
+{
+	if (!item->linked)
+		return false;
+	if (item->kind == ITEM_TENSOR)
+		return !item_data_valid(overlay, item);
+	return item->kind < PACK_KIND_COUNT &&
+	       (!item->has_value || (item->pending.active && !item->pending.refused));
+}
+
+int overlay_each_change(const struct overlay *overlay,
+			int (*fn)(void *context, const struct item *item, enum change change),
+			void *context)
+{
+	int result = 0;
+
+	for (size_t kind = 0; kind < PACK_KIND_COUNT && !result; kind++)
+		for (size_t i = 0; i < overlay->tables[kind].count && !result; i++) {
+			const struct item *item = overlay->tables[kind].items[i];
+			enum change change = overlay_change(overlay, item);
+
+			if (change != CHANGE_NONE)
+				result = fn(context, item, change);
+		}
+	for (size_t i = 0; i < overlay->gone.count && !result; i++) {
+		const struct item *item = overlay->gone.items[i];
+
+		/* Its place may have been taken again since. */
+		if (!item->linked && item->base != NO_BASE &&
+		    promoted(overlay, item->kind, item->base) == item)
+			result = fn(context, item, CHANGE_REMOVED);
+	}
+	return result;
+}
+
+static int any_change(void *context, const struct item *item, enum change change)
+{
+	(void)context;
+	(void)item;
+	(void)change;
+	return 1;
+}
+
+bool overlay_dirty(const struct overlay *overlay)
+{
+	return overlay_each_change(overlay, any_change, NULL) != 0;
+}

@@ -1,0 +1,193 @@
+/*
+ * overlay.h - what is in the mount: the entries of the pack with the edits on
+ * top, in name order.
+ *
+ * It knows entries and their names, and nothing of folders, files or FUSE. The
+ * pack itself is never copied: an entry that was not edited is just an index
+ * into the reader. An entry that was edited, made or removed has a struct item.
+ *
+ * Invariant: promoted[kind][i] is NULL exactly when entry i of the pack is still
+ * there under its own name with its own content; otherwise it is the item that
+ * took its place (and that may be renamed or no longer linked). The live entries
+ * are the un-promoted ones of the pack and the items in the tables.
+ *
+ * Locking: everything here is guarded by the mount's lock; see mount.h.
+ */
+#ifndef BPKFS_OVERLAY_H
+#define BPKFS_OVERLAY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <time.h>
+
+#include "bpk.h"
+
+enum item_kind {
+	ITEM_TENSOR,
+	ITEM_SCALAR,
+	ITEM_METADATA,
+	/* Only while mounted, never in a pack: */
+	ITEM_SCRATCH, /* an editor's or rsync's temporary file */
+	ITEM_FOLDER,  /* a folder that exists without an entry in it */
+	ITEM_KIND_COUNT,
+};
+#define PACK_KIND_COUNT 3
+
+#define NO_BASE SIZE_MAX
+
+struct staged;
+
+/* Text that is being written and does not count yet. */
+struct pending {
+	char *data;
+	size_t size;
+	size_t capacity;
+	unsigned writers; /* handles that may write */
+	bool active;	  /* data holds something */
+	bool refused;	  /* the last close found it invalid: shown to nobody */
+};
+
+struct item {
+	enum item_kind kind;
+	uint64_t id;	/* inode number, never reused */
+	unsigned refs;	/* one while linked, one per node */
+	bool linked;	/* has a name in its table */
+	size_t base;	/* the entry of the pack whose place it takes, or NO_BASE */
+	uint64_t order; /* of making, for data without a base */
+	struct timespec mtime;
+
+	char *name; /* the entry's name; for scratch and folders see tree.c */
+	size_t name_size;
+
+	/* ITEM_TENSOR. The bytes: staged, or the base's when staged is NULL.
+	 * (ITEM_SCRATCH uses staged alone.) */
+	enum bpk_dtype dtype;
+	void *dtype_cbor; /* NULL: the canonical form */
+	size_t dtype_cbor_size;
+	uint64_t *shape;
+	size_t rank;
+	bool shape_follows; /* made by a plain write: U8 [length] */
+	bool has_param_id;
+	uint64_t param_id;
+	struct staged *staged;
+
+	/* ITEM_SCALAR, ITEM_METADATA: the value that counts, if has_value. */
+	bool has_value;
+	bool type_known; /* a new value must be of value.type */
+	struct bpk_scalar_value value;
+	struct blob *text; /* metadata */
+	struct pending pending;
+};
+
+/* Immutable bytes that outlive the entry while somebody reads them. */
+struct blob {
+	unsigned refs; /* atomic */
+	size_t size;
+	char data[];
+};
+struct blob *blob_new(const void *data, size_t size);
+struct blob *blob_ref(struct blob *blob);
+void blob_unref(struct blob *blob); /* NULL accepted */
+
+struct item_table {
+	struct item **items; /* in bytewise order of names */
+	size_t count;
+	size_t capacity;
+};
+
+struct overlay {
+	const struct bpk_reader *reader;
+	bool writable;
+	struct item **promoted[PACK_KIND_COUNT]; /* NULL until something is edited */
+	struct item_table tables[ITEM_KIND_COUNT];
+	struct item_table gone;	    /* promoted items without a name: owned */
+	size_t live[PACK_KIND_COUNT]; /* entries there are now */
+	uint64_t next_id;
+	uint64_t next_order;
+	uint64_t metadata_estimate; /* no less than the metadata of a commit now */
+};
+
+/* An entry: an item, or (item NULL) entry @base of the pack. */
+struct entry {
+	enum item_kind kind;
+	size_t base;
+	struct item *item;
+};
+
+void overlay_init(struct overlay *overlay, const struct bpk_reader *reader, bool writable);
+void overlay_done(struct overlay *overlay);
+
+/* Inode numbers: those below OVERLAY_FIRST_ID are the caller's. */
+#define OVERLAY_FIRST_ID (UINT64_C(1) << 32)
+uint64_t entry_id(const struct entry *entry);
+const char *entry_name(const struct overlay *overlay, const struct entry *entry,
+		       size_t *ret_size);
+
+/* The live entry of that name. */
+bool overlay_find(const struct overlay *overlay, enum item_kind kind, const char *name,
+		  size_t size, struct entry *ret_entry);
+/* The first live entry whose name is not below @name. */
+bool overlay_seek(const struct overlay *overlay, enum item_kind kind, const char *name,
+		  size_t size, struct entry *ret_entry);
+/* The one behind @entry. */
+bool overlay_next(const struct overlay *overlay, const struct entry *entry,
+		  struct entry *ret_entry);
+/* Is there a live entry whose name begins with @prefix? */
+bool overlay_has_prefix(const struct overlay *overlay, enum item_kind kind, const char *prefix,
+			size_t size);
+
+/* Edits. All give 0 or -errno and change nothing on failure. */
+
+/* The item of an entry, made from the pack's when it had none. Still unedited. */
+int overlay_promote(struct overlay *overlay, const struct entry *entry,
+		    struct item **ret_item);
+/* A new linked item. -EEXIST when the name is taken; limits of a pack: -ENOSPC. */
+int overlay_make(struct overlay *overlay, enum item_kind kind, const char *name, size_t size,
+		 struct item **ret_item);
+/* Take the name away. The item lives on while somebody refers to it. */
+int overlay_remove(struct overlay *overlay, struct item *item);
+/* Give @item another name (and kind, for a scratch file that becomes an entry or
+ * the other way round). The new name must be free. */
+int overlay_rename(struct overlay *overlay, struct item *item, enum item_kind kind,
+		   const char *name, size_t size);
+/*
+ * Make @item take the place of @victim: its name, its base, and what a tensor or
+ * scalar keeps when its bytes are replaced is for the caller to copy first.
+ * @victim loses its name.
+ */
+int overlay_replace(struct overlay *overlay, struct item *item, struct item *victim);
+/* What the pack said of a scalar of that name, even when it was removed since. */
+bool overlay_former_type(const struct overlay *overlay, const char *name, size_t size,
+			 enum bpk_scalar_type *ret_type);
+/* Would @more bytes of names and values still fit into a pack's metadata? */
+bool overlay_metadata_fits(const struct overlay *overlay, uint64_t more);
+void overlay_account(struct overlay *overlay, uint64_t more);
+
+void item_ref(struct item *item);
+void item_unref(struct overlay *overlay, struct item *item);
+
+/* Bytes of a tensor or scratch file as they are now. */
+uint64_t item_data_size(const struct overlay *overlay, const struct item *item);
+/* Has a length that its dtype and shape allow (or the pack's own odd one). */
+bool item_data_valid(const struct overlay *overlay, const struct item *item);
+int item_set_shape(struct item *item, const uint64_t *shape, size_t rank);
+
+/* What an item is against the pack; for commits and .bpkfs/changes. */
+enum change {
+	CHANGE_NONE,
+	CHANGE_ADDED,
+	CHANGE_MODIFIED,
+	CHANGE_RENAMED,
+	CHANGE_REMOVED,
+};
+enum change overlay_change(const struct overlay *overlay, const struct item *item);
+/* Can it not be committed as it is? */
+bool overlay_invalid(const struct overlay *overlay, const struct item *item);
+/* Call @fn for every item that is edited or removed; non-zero stops. */
+int overlay_each_change(const struct overlay *overlay,
+			int (*fn)(void *context, const struct item *item, enum change change),
+			void *context);
+bool overlay_dirty(const struct overlay *overlay);
+
+#endif

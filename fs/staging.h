@@ -1,0 +1,52 @@
+/*
+ * staging.h - the folder beside a pack where new bytes lie until a commit.
+ *
+ * One folder a pack, ".NAME.bpkfs" in the pack's own folder (or under the folder
+ * that -o staging names), so that there is room where the new pack goes and a
+ * commit can copy inside the kernel. It holds a lock file, the pid of its owner,
+ * and one file for each tensor or scratch file that was written. It knows
+ * nothing of tensors or names.
+ */
+#ifndef BPKFS_STAGING_H
+#define BPKFS_STAGING_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct staging {
+	int dir_fd;
+	int lock_fd;
+	char *path;
+	uint64_t next;
+};
+
+struct staged {
+	unsigned refs; /* atomic */
+	int fd;
+	struct staging *staging;
+	char name[24];
+};
+
+/*
+ * Make (or take over) the folder at @path and lock it. Errors: -EBUSY with
+ * *@ret_owner set when another process has it, else those of mkdir and open.
+ */
+int staging_open(struct staging *staging, const char *path, pid_t *ret_owner);
+/* Close; with @remove everything in it goes, and the folder. */
+void staging_close(struct staging *staging, bool remove);
+
+/* A new, empty file. */
+int staged_new(struct staging *staging, struct staged **ret_staged);
+struct staged *staged_ref(struct staged *staged);
+void staged_unref(struct staged *staged); /* NULL accepted; the last one removes it */
+/* Its size now; 0 when that cannot be told. */
+uint64_t staged_size(const struct staged *staged);
+int staged_write(struct staged *staged, const void *data, size_t size, uint64_t off);
+/* All @size bytes from @off, or -EIO. */
+int staged_read(struct staged *staged, void *data, size_t size, uint64_t off);
+int staged_truncate(struct staged *staged, uint64_t size);
+/* Fill it with @size bytes from @off of @fd, in the kernel. */
+int staged_copy(struct staged *staged, int fd, uint64_t off, uint64_t size);
+
+#endif

@@ -1,0 +1,458 @@
+/*
+ * tree.c - see tree.h.
+ */
+#include "tree.h"
+#include "base.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static char *join(const char *a, size_t a_size, const char *b, size_t b_size)
+{
+	char *joined = malloc(a_size + b_size + 2); /* room for a dot, never NULL */
+
+	if (!joined)
+		return NULL;
+	if (a_size)
+		memcpy(joined, a, a_size);
+	if (b_size)
+		memcpy(joined + a_size, b, b_size);
+	return joined;
+}
+
+/* Scratch files of a folder stand together: length of the prefix, section, the
+ * prefix, then the file name. */
+#define SCRATCH_HEAD 5
+static char *scratch_key(const struct folder *folder, const char *text, size_t size,
+			 size_t *ret_size)
+{
+	char *key = malloc(SCRATCH_HEAD + folder->prefix_size + size + 1);
+
+	if (!key)
+		return NULL;
+	for (int i = 0; i < 4; i++)
+		key[i] = (char)(folder->prefix_size >> (24 - 8 * i));
+	key[4] = (char)folder->kind;
+	if (folder->prefix_size)
+		memcpy(key + SCRATCH_HEAD, folder->prefix, folder->prefix_size);
+	if (size)
+		memcpy(key + SCRATCH_HEAD + folder->prefix_size, text, size);
+	*ret_size = SCRATCH_HEAD + folder->prefix_size + size;
+	return key;
+}
+
+char *tree_folder_key(const struct folder *folder, size_t *ret_size)
+{
+	char kind = (char)folder->kind;
+
+	*ret_size = folder->prefix_size + 1;
+	return join(&kind, 1, folder->prefix, folder->prefix_size);
+}
+
+void resolved_done(struct resolved *resolved)
+{
+	free(resolved->name);
+	resolved->name = NULL;
+}
+
+static uint64_t fnv64(const char *data, size_t size)
+{
+	uint64_t hash = UINT64_C(0xcbf29ce484222325);
+
+	for (size_t i = 0; i < size; i++)
+		hash = (hash ^ (uint8_t)data[i]) * UINT64_C(0x100000001b3);
+	return hash;
+}
+
+static size_t component_size(const struct folder *folder, const char *rest, size_t size)
+{
+	const char *dot = NULL;
+
+	if (folder->dots == NAME_DOTS_SPLIT && size)
+		dot = memchr(rest, '.', size);
+	return dot ? (size_t)(dot - rest) : size;
+}
+
+/* Is there an entry, or a made folder, below @prefix (which ends with a dot)? */
+static bool prefix_exists(const struct folder *folder, const char *prefix, size_t size)
+{
+	struct folder sub = *folder;
+	char *key;
+	size_t key_size;
+	bool exists;
+
+	if (overlay_has_prefix(folder->overlay, folder->kind, prefix, size))
+		return true;
+	if (!folder->overlay->tables[ITEM_FOLDER].count)
+		return false;
+	sub.prefix = prefix;
+	sub.prefix_size = size;
+	key = tree_folder_key(&sub, &key_size);
+	exists = key && overlay_has_prefix(folder->overlay, ITEM_FOLDER, key, key_size);
+	free(key);
+	return exists;
+}
+
+bool tree_folder_exists(const struct folder *folder)
+{
+	return !folder->prefix_size || prefix_exists(folder, folder->prefix, folder->prefix_size);
+}
+
+struct item *tree_folder_item(const struct folder *folder)
+{
+	struct entry entry;
+	size_t size;
+	char *key;
+	bool found;
+
+	if (!folder->overlay->tables[ITEM_FOLDER].count)
+		return NULL;
+	key = tree_folder_key(folder, &size);
+	found = key && overlay_find(folder->overlay, ITEM_FOLDER, key, size, &entry);
+	free(key);
+	return found ? entry.item : NULL;
+}
+
+/* A component that was cut: look at all that begin like it. */
+static int find_cut(const struct folder *folder, const struct name_decoded *decoded,
+		    char **ret_component, size_t *ret_size)
+{
+	char *prefix = join(folder->prefix, folder->prefix_size, decoded->raw, decoded->raw_size);
+	size_t prefix_size = folder->prefix_size + decoded->raw_size;
+	struct entry entry;
+	bool more;
+
+	if (!prefix)
+		return -ENOMEM;
+	more = overlay_seek(folder->overlay, folder->kind, prefix, prefix_size, &entry);
+	while (more) {
+		size_t size, rest_size;
+		const char *name = entry_name(folder->overlay, &entry, &size), *rest;
+
+		if (size < prefix_size || memcmp(name, prefix, prefix_size) != 0)
+			break;
+		rest = name + folder->prefix_size;
+		rest_size = component_size(folder, rest, size - folder->prefix_size);
+		if (fnv64(rest, rest_size) == decoded->hash) {
+			char out[NAME_BUFFER];
+
+			name_encode(rest, rest_size, 0, out);
+			*ret_component = join(rest, rest_size, NULL, 0);
+			*ret_size = rest_size;
+			free(prefix);
+			return *ret_component ? 0 : -ENOMEM;
+		}
+		more = overlay_next(folder->overlay, &entry, &entry);
+	}
+	free(prefix);
+	return -ENOENT;
+}
+
+static int resolve_scratch(const struct folder *folder, const char *text, size_t size,
+			   struct resolved *ret)
+{
+	ret->kind = ITEM_SCRATCH;
+	if (size > NAME_SIZE_MAX)
+		return -ENAMETOOLONG;
+	ret->name = scratch_key(folder, text, size, &ret->name_size);
+	if (!ret->name)
+		return -ENOMEM;
+	if (overlay_find(folder->overlay, ITEM_SCRATCH, ret->name, ret->name_size, &ret->entry))
+		ret->found = FOUND_ENTRY;
+	return 0;
+}
+
+int tree_resolve(const struct folder *folder, const char *text, size_t size,
+		 struct resolved *ret)
+{
+	struct name_decoded decoded;
+	const char *component;
+	char *cut = NULL;
+	size_t cut_size = 0, raw_size;
+	int error;
+
+	*ret = (struct resolved){ .found = FOUND_FREE, .kind = folder->kind };
+	if (name_is_scratch(text, size))
+		return resolve_scratch(folder, text, size, ret);
+	error = name_decode(text, size, folder->dots, &decoded);
+	if (error)
+		return error;
+	component = decoded.raw;
+	raw_size = decoded.raw_size;
+	if (decoded.kind == NAME_CUT) {
+		error = find_cut(folder, &decoded, &cut, &cut_size);
+		if (error)
+			return error;
+		component = cut;
+		raw_size = cut_size;
+	}
+	if (decoded.kind == NAME_SELF) {
+		if (!folder->prefix_size)
+			return -EINVAL;
+		ret->name = join(folder->prefix, folder->prefix_size - 1, NULL, 0);
+		ret->name_size = folder->prefix_size - 1;
+	} else {
+		ret->name = join(folder->prefix, folder->prefix_size, component, raw_size);
+		ret->name_size = folder->prefix_size + raw_size;
+	}
+	free(cut);
+	if (!ret->name)
+		return -ENOMEM;
+	ret->alias = decoded.kind == NAME_DOTTED;
+	/* A plain name is the folder first: the tensor of that name is its %self. */
+	if (folder->dots == NAME_DOTS_SPLIT &&
+	    (decoded.kind == NAME_PLAIN || decoded.kind == NAME_CUT)) {
+		ret->name[ret->name_size] = '.';
+		if (prefix_exists(folder, ret->name, ret->name_size + 1)) {
+			memmove(ret->name, ret->name + folder->prefix_size, raw_size);
+			ret->name_size = raw_size;
+			ret->found = FOUND_FOLDER;
+			return 0;
+		}
+	}
+	if (overlay_find(folder->overlay, folder->kind, ret->name, ret->name_size, &ret->entry))
+		ret->found = FOUND_ENTRY;
+	return 0;
+}
+
+static int list_component(const struct folder *folder, const char *raw, size_t size,
+			  bool is_folder, const struct entry *entry, uint64_t id,
+			  tree_list_fn fn, void *context)
+{
+	char out[NAME_BUFFER];
+	size_t out_size = name_encode(raw, size, 0, out);
+
+	(void)folder;
+	return fn(context, out, out_size, is_folder, raw, size, entry, id);
+}
+
+static int list_entries(const struct folder *folder, tree_list_fn fn, void *context)
+{
+	const struct overlay *overlay = folder->overlay;
+	struct entry entry;
+	bool more;
+	int result = 0;
+
+	if (folder->prefix_size &&
+	    overlay_find(overlay, folder->kind, folder->prefix, folder->prefix_size - 1, &entry))
+		result = fn(context, NAME_SELF_TEXT, strlen(NAME_SELF_TEXT), false, NULL, 0,
+			    &entry, entry_id(&entry));
+	more = overlay_seek(overlay, folder->kind, folder->prefix, folder->prefix_size, &entry);
+	while (more && !result) {
+		size_t size, rest_size, part;
+		const char *name = entry_name(overlay, &entry, &size), *rest;
+		char *sub;
+
+		if (size < folder->prefix_size ||
+		    (folder->prefix_size && memcmp(name, folder->prefix, folder->prefix_size) != 0))
+			break;
+		rest = name + folder->prefix_size;
+		rest_size = size - folder->prefix_size;
+		part = component_size(folder, rest, rest_size);
+		sub = join(name, folder->prefix_size + part, ".", 1);
+		if (!sub)
+			return -ENOMEM;
+		if (part < rest_size) {
+			struct folder below = *folder;
+			struct item *made;
+
+			below.prefix = sub;
+			below.prefix_size = folder->prefix_size + part + 1;
+			made = tree_folder_item(&below);
+			result = list_component(folder, rest, part, true, NULL,
+						made ? made->id : 0, fn, context);
+			/* '/' follows '.': the first name behind the whole folder. */
+			sub[below.prefix_size - 1] = '/';
+			more = overlay_seek(overlay, folder->kind, sub, below.prefix_size, &entry);
+		} else {
+			if (folder->dots != NAME_DOTS_SPLIT ||
+			    !prefix_exists(folder, sub, folder->prefix_size + part + 1))
+				result = list_component(folder, rest, part, false, &entry,
+							entry_id(&entry), fn, context);
+			more = overlay_next(overlay, &entry, &entry);
+		}
+		free(sub);
+	}
+	return result;
+}
+
+/* Made folders that hold no entry: those that do were listed with it. */
+static int list_made(const struct folder *folder, tree_list_fn fn, void *context)
+{
+	const struct item_table *table = &folder->overlay->tables[ITEM_FOLDER];
+	const char *last = NULL;
+	size_t last_size = 0;
+
+	for (size_t i = 0; i < table->count; i++) {
+		const struct item *item = table->items[i];
+		const char *prefix = item->name + 1, *rest;
+		size_t size = item->name_size - 1, part;
+		int result;
+
+		if (item->name[0] != (char)folder->kind || size <= folder->prefix_size ||
+		    (folder->prefix_size && memcmp(prefix, folder->prefix, folder->prefix_size) != 0))
+			continue;
+		rest = prefix + folder->prefix_size;
+		part = component_size(folder, rest, size - folder->prefix_size);
+		if (overlay_has_prefix(folder->overlay, folder->kind, prefix,
+				       folder->prefix_size + part + 1))
+			continue;
+		if (last && bpk_name_compare(last, last_size, rest, part) == 0)
+			continue;
+		last = rest;
+		last_size = part;
+		result = list_component(folder, rest, part, true, NULL,
+					size == folder->prefix_size + part + 1 ? item->id : 0, fn,
+					context);
+		if (result)
+			return result;
+	}
+	return 0;
+}
+
+static int list_scratch(const struct folder *folder, tree_list_fn fn, void *context)
+{
+	size_t size;
+	char *key;
+	struct entry entry;
+	bool more;
+	int result = 0;
+
+	if (!folder->overlay->tables[ITEM_SCRATCH].count)
+		return 0;
+	key = scratch_key(folder, NULL, 0, &size);
+	if (!key)
+		return -ENOMEM;
+	more = overlay_seek(folder->overlay, ITEM_SCRATCH, key, size, &entry);
+	while (more && !result) {
+		const struct item *item = entry.item;
+
+		if (item->name_size < size || memcmp(item->name, key, size) != 0)
+			break;
+		result = fn(context, item->name + size, item->name_size - size, false, NULL, 0,
+			    &entry, item->id);
+		more = overlay_next(folder->overlay, &entry, &entry);
+	}
+	free(key);
+	return result;
+}
+
+int tree_list(const struct folder *folder, tree_list_fn fn, void *context)
+{
+	int result = list_entries(folder, fn, context);
+
+	if (!result && folder->dots == NAME_DOTS_SPLIT)
+		result = list_made(folder, fn, context);
+	return result ? result : list_scratch(folder, fn, context);
+}
+
+static int stop_at_first(void *context, const char *file_name, size_t size, bool is_folder,
+			 const char *component, size_t component_length,
+			 const struct entry *entry, uint64_t id)
+{
+	(void)context;
+	(void)file_name;
+	(void)size;
+	(void)is_folder;
+	(void)component;
+	(void)component_length;
+	(void)entry;
+	(void)id;
+	return 1;
+}
+
+bool tree_empty(const struct folder *folder)
+{
+	return tree_list(folder, stop_at_first, NULL) == 0;
+}
+
+/* Give the items of one table, whose names begin with @from, @to instead. */
+static int rename_prefix(struct overlay *overlay, enum item_kind kind, const char *from,
+			 size_t from_size, const char *to, size_t to_size)
+{
+	struct entry entry;
+
+	while (overlay_seek(overlay, kind, from, from_size, &entry)) {
+		size_t size;
+		const char *name = entry_name(overlay, &entry, &size);
+		struct item *item;
+		char *renamed;
+		int error;
+
+		if (size < from_size || memcmp(name, from, from_size) != 0)
+			break;
+		renamed = join(to, to_size, name + from_size, size - from_size);
+		if (!renamed)
+			return -ENOMEM;
+		error = overlay_promote(overlay, &entry, &item);
+		if (!error)
+			error = overlay_rename(overlay, item, kind, renamed,
+					       to_size + size - from_size);
+		free(renamed);
+		if (error)
+			return error;
+	}
+	return 0;
+}
+
+/* Scratch keys carry the length of their prefix in front: one folder at a time. */
+static int rename_scratch(struct overlay *overlay, const struct folder *folder, const char *to,
+			  size_t to_size)
+{
+	struct item_table *table = &overlay->tables[ITEM_SCRATCH];
+	size_t i = 0;
+
+	while (i < table->count) {
+		struct item *item = table->items[i++];
+		const char *prefix = item->name + SCRATCH_HEAD;
+		size_t old_size = 0, key_size;
+		struct folder moved = *folder;
+		char *new_prefix, *key;
+		int error;
+
+		for (int j = 0; j < 4; j++)
+			old_size = old_size << 8 | (uint8_t)item->name[j];
+		if (item->name[4] != (char)folder->kind || old_size < folder->prefix_size ||
+		    memcmp(prefix, folder->prefix, folder->prefix_size) != 0)
+			continue;
+		new_prefix = join(to, to_size, prefix + folder->prefix_size,
+				  old_size - folder->prefix_size);
+		moved.prefix = new_prefix;
+		moved.prefix_size = to_size + old_size - folder->prefix_size;
+		key = new_prefix ? scratch_key(&moved, prefix + old_size,
+					       item->name_size - SCRATCH_HEAD - old_size, &key_size)
+				 : NULL;
+		error = key ? overlay_rename(overlay, item, ITEM_SCRATCH, key, key_size) : -ENOMEM;
+		free(new_prefix);
+		free(key);
+		if (error)
+			return error;
+		i = 0;
+	}
+	return 0;
+}
+
+int tree_rename(struct overlay *overlay, const struct folder *folder, const char *to,
+		size_t to_size)
+{
+	struct folder target = *folder;
+	size_t from_size, target_size;
+	char *from = tree_folder_key(folder, &from_size), *key;
+	int error;
+
+	target.prefix = to;
+	target.prefix_size = to_size;
+	key = tree_folder_key(&target, &target_size);
+	error = from && key ? 0 : -ENOMEM;
+	if (!error)
+		error = rename_prefix(overlay, folder->kind, folder->prefix, folder->prefix_size,
+				      to, to_size);
+	if (!error)
+		error = rename_prefix(overlay, ITEM_FOLDER, from, from_size, key, target_size);
+	if (!error)
+		error = rename_scratch(overlay, folder, to, to_size);
+	free(from);
+	free(key);
+	return error;
+}

@@ -1,0 +1,66 @@
+/*
+ * tree.h - folders over the names of an overlay.
+ *
+ * No tree is built: a folder is a prefix of names, which stand together in name
+ * order, so it costs nothing until somebody looks, however many or deep they
+ * are. Knows how entries, scratch files and made folders share one folder. Knows
+ * nothing of inodes or FUSE.
+ *
+ * A folder's prefix is the raw name up to and with the dot; "" is the section.
+ */
+#ifndef BPKFS_TREE_H
+#define BPKFS_TREE_H
+
+#include "name.h"
+#include "overlay.h"
+
+/* A folder of a section (tensors, scalars, metadata). */
+struct folder {
+	const struct overlay *overlay;
+	enum item_kind kind;
+	enum name_dots dots;
+	const char *prefix;
+	size_t prefix_size;
+};
+
+enum found {
+	FOUND_FREE,   /* nothing there; kind and name say what may be made */
+	FOUND_ENTRY,  /* entry */
+	FOUND_FOLDER, /* name is the component */
+};
+
+struct resolved {
+	enum found found;
+	enum item_kind kind; /* of what is or may be there: entry kind or scratch */
+	struct entry entry;
+	bool alias;  /* a dotted spelling: never cached */
+	char *name;  /* full name of an entry, key of a scratch file, or component */
+	size_t name_size;
+};
+
+/* What @text names in @folder. 0, -ENOMEM, or the errors of name_decode(). The
+ * caller frees with resolved_done(). */
+int tree_resolve(const struct folder *folder, const char *text, size_t size,
+		 struct resolved *ret);
+void resolved_done(struct resolved *resolved);
+
+/* Does the folder itself (prefix not "") still exist? */
+bool tree_folder_exists(const struct folder *folder);
+/* The made folder's item, or NULL for one that only its entries make. */
+struct item *tree_folder_item(const struct folder *folder);
+/* The key of a made folder in the overlay's table; malloc'd. */
+char *tree_folder_key(const struct folder *folder, size_t *ret_size);
+
+/* Call @fn for everything listed. Folders come with id 0 unless they are made. */
+typedef int (*tree_list_fn)(void *context, const char *file_name, size_t size, bool is_folder,
+			    const char *component, size_t component_size,
+			    const struct entry *entry, uint64_t id);
+int tree_list(const struct folder *folder, tree_list_fn fn, void *context);
+bool tree_empty(const struct folder *folder);
+
+/* Every entry, scratch file and made folder below @folder gets @to instead of its
+ * prefix. The target must not exist. */
+int tree_rename(struct overlay *overlay, const struct folder *folder, const char *to,
+		size_t to_size);
+
+#endif
