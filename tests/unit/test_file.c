@@ -253,7 +253,8 @@ Test(file, keeps_mode_and_xattrs)
 		unlink("p.bpk");
 	}
 	put_file("p.bpk", "old", 3);
-	cr_assert_eq(setxattr("p.bpk", "user.note", "kept", 4, 0), 0);
+	if (setxattr("p.bpk", "user.note", "kept", 4, 0) < 0)
+		cr_skip_test("no user xattrs here");
 	cr_assert_eq(setxattr("p.bpk", "user.empty", "", 0, 0), 0);
 	cr_assert_eq(write_small("p.bpk", NULL, NULL), 0);
 	cr_expect_eq(getxattr("p.bpk", "user.note", value, sizeof(value)), 4);
