@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """The input of every golden pack, given to the library, makes the same bytes,
-through every sink and from every kind of source.
+through every sink and from every kind of source; and so does the pack itself, read
+and written again.
 
-    vectors_write.py BPK_MAKE FOLDER...
+    vectors_write.py BPK_MAKE CARRY_OVER FOLDER...
 
 Each FOLDER holds golden/; one that is not there is passed over, but not the first.
 The .json is turned into the lines that bpk-make reads. A QFloat's dtype becomes CBOR
@@ -105,27 +106,32 @@ def difference(got, wanted):
     return f"byte {at} is {got[at]:#04x} instead of {wanted[at]:#04x}"
 
 
-def run(make, folder, name, out):
-    """Write one vector in every way; yields (label, why) for what is wrong."""
+def try_one(args, lines, out, wanted):
+    """None, or what is wrong with the pack that @args write."""
+    done = subprocess.run(args, input=lines.encode(), capture_output=True)
+    if done.returncode:
+        return done.stderr.decode("utf-8", "replace") or f"status {done.returncode}"
+    with open(out, "rb") as file:
+        got = file.read()
+    return None if got == wanted else difference(got, wanted)
+
+
+def run(make, carry_over, folder, name, out):
+    """Write one vector in every way; yields (label, what is wrong or None)."""
     with open(os.path.join(folder, name + ".json"), encoding="utf-8") as file:
         lines = spec(json.load(file))
     with open(os.path.join(folder, name + ".bpk"), "rb") as file:
         wanted = file.read()
     for sink in SINKS:
         for source in SOURCES:
-            label = f"{name} {sink} {source}"
             args = [make, "--sink=" + sink, "--source=" + source, out]
-            done = subprocess.run(args, input=lines.encode(), capture_output=True)
-            if done.returncode:
-                yield label, done.stderr.decode("utf-8", "replace")
-                continue
-            with open(out, "rb") as file:
-                got = file.read()
-            yield label, None if got == wanted else difference(got, wanted)
+            yield f"{name} {sink} {source}", try_one(args, lines, out, wanted)
+    args = [carry_over, os.path.join(folder, name + ".bpk"), out]
+    yield f"{name} carried over", try_one(args, "", out, wanted)
 
 
 def main():
-    make, folders = sys.argv[1], sys.argv[2:]
+    make, carry_over, folders = sys.argv[1], sys.argv[2], sys.argv[3:]
     count = 0
     failures = []
     with tempfile.TemporaryDirectory() as scratch:
@@ -138,7 +144,7 @@ def main():
                 if extension != ".bpk":
                     continue
                 out = os.path.join(scratch, "out.bpk")
-                for label, why in run(make, golden, name, out):
+                for label, why in run(make, carry_over, golden, name, out):
                     count += 1
                     if why:
                         failures.append(f"{label}: {why}")
