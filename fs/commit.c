@@ -6,6 +6,7 @@
  */
 #include "commit.h"
 #include "describe.h"
+#include "edit.h"
 #include "error.h"
 #include "scalar_text.h"
 
@@ -48,8 +49,8 @@ static void leave_out(struct commit *commit, const struct item *item)
 	size_t at = strlen(commit->left_out);
 
 	commit->left_out_count++;
-	snprintf(commit->left_out + at, sizeof(commit->left_out) - at, "%s%s", at ? ", " : "",
-		 bpk_quote(quoted, item->name, item->name_size));
+	snprintf(commit->left_out + at, sizeof(commit->left_out) - at, "%s%s",
+		 at ? ", " : "", bpk_quote(quoted, item->name, item->name_size));
 }
 
 static int add_base_tensor(struct commit *commit, struct bpk_writer *writer,
@@ -63,15 +64,17 @@ static int add_base_tensor(struct commit *commit, struct bpk_writer *writer,
 
 	shape = reallocarray(NULL, bpk_tensor_rank(tensor) + 1, sizeof(*shape));
 	if (!shape)
-		return bpk_fail(error, -ENOMEM, BPK_ERR_MEMORY, BPK_NO_OFFSET, "no memory");
+		return bpk_fail(error, -ENOMEM, BPK_ERR_MEMORY, BPK_NO_OFFSET,
+				"no memory");
 	bpk_tensor_describe(tensor, shape, &desc);
 	if (source->entry.item) {
 		desc.name = source->entry.item->name;
 		desc.name_size = source->entry.item->name_size;
 	}
 	bpk_writer_allow_odd_sizes(writer, true);
-	result = bpk_writer_add_range(writer, &desc, bpk_reader_fd(reader), bpk_tensor_off(tensor),
-				      bpk_tensor_size(tensor), error);
+	result = bpk_writer_add_range(writer, &desc, bpk_reader_fd(reader),
+				      bpk_tensor_off(tensor), bpk_tensor_size(tensor),
+				      error);
 	free(shape);
 	return result;
 }
@@ -93,13 +96,15 @@ static int add_staged_tensor(struct commit *commit, struct bpk_writer *writer,
 	};
 
 	if (item->base != NO_BASE)
-		desc.extra = bpk_tensor_extra(bpk_reader_tensor(commit->mount->reader, item->base),
-					      &desc.extra_size, &desc.extra_count);
+		desc.extra = bpk_tensor_extra(
+			bpk_reader_tensor(commit->mount->reader, item->base),
+			&desc.extra_size, &desc.extra_count);
 	bpk_writer_allow_odd_sizes(writer, item->base != NO_BASE);
 	return bpk_writer_add_range(writer, &desc, item->staged->fd, 0, size, error);
 }
 
-static int add_tensors(struct commit *commit, struct bpk_writer *writer, struct bpk_error *error)
+static int add_tensors(struct commit *commit, struct bpk_writer *writer,
+		       struct bpk_error *error)
 {
 	const struct overlay *overlay = &commit->mount->overlay;
 	size_t capacity = overlay->live[ITEM_TENSOR], count = 0;
@@ -108,15 +113,16 @@ static int add_tensors(struct commit *commit, struct bpk_writer *writer, struct 
 	int result = 0;
 
 	if (!sources)
-		return bpk_fail(error, -ENOMEM, BPK_ERR_MEMORY, BPK_NO_OFFSET, "no memory");
+		return bpk_fail(error, -ENOMEM, BPK_ERR_MEMORY, BPK_NO_OFFSET,
+				"no memory");
 	for (bool more = overlay_seek(overlay, ITEM_TENSOR, "", 0, &entry);
 	     more && count < capacity; more = overlay_next(overlay, &entry, &entry)) {
 		struct source *source = &sources[count++];
 
 		source->entry = entry;
 		source->order = entry.base != NO_BASE
-					? bpk_tensor_off(bpk_reader_tensor(commit->mount->reader,
-									   entry.base))
+					? bpk_tensor_off(bpk_reader_tensor(
+						  commit->mount->reader, entry.base))
 					: entry.item->order;
 	}
 	qsort(sources, count, sizeof(*sources), by_order);
@@ -136,26 +142,28 @@ static int add_tensors(struct commit *commit, struct bpk_writer *writer, struct 
 	return result;
 }
 
-static int add_scalars(struct commit *commit, struct bpk_writer *writer, struct bpk_error *error)
+static int add_scalars(struct commit *commit, struct bpk_writer *writer,
+		       struct bpk_error *error)
 {
 	const struct overlay *overlay = &commit->mount->overlay;
 	struct entry entry;
 	int result = 0;
 
-	for (bool more = overlay_seek(overlay, ITEM_SCALAR, "", 0, &entry); more && !result;
-	     more = overlay_next(overlay, &entry, &entry)) {
+	for (bool more = overlay_seek(overlay, ITEM_SCALAR, "", 0, &entry);
+	     more && !result; more = overlay_next(overlay, &entry, &entry)) {
 		struct bpk_scalar_value value;
 		size_t size;
 		const char *name = entry_name(overlay, &entry, &size);
 
 		/* One that was only touched has no value to leave out. */
-		if (entry.item && entry.item->pending.active && !entry.item->pending.refused)
+		if (entry.item && entry.item->pending.active &&
+		    !entry.item->pending.refused)
 			leave_out(commit, entry.item);
 		if (entry.item && !entry.item->has_value)
 			continue;
 		value = entry.item ? entry.item->value
-				   : bpk_scalar_value(bpk_reader_scalar(commit->mount->reader,
-									entry.base));
+				   : bpk_scalar_value(bpk_reader_scalar(
+					     commit->mount->reader, entry.base));
 		result = bpk_writer_set_scalar(writer, name, size, value, error);
 	}
 	return result;
@@ -168,8 +176,8 @@ static int add_metadata(struct commit *commit, struct bpk_writer *writer,
 	struct entry entry;
 	int result = 0;
 
-	for (bool more = overlay_seek(overlay, ITEM_METADATA, "", 0, &entry); more && !result;
-	     more = overlay_next(overlay, &entry, &entry)) {
+	for (bool more = overlay_seek(overlay, ITEM_METADATA, "", 0, &entry);
+	     more && !result; more = overlay_next(overlay, &entry, &entry)) {
 		size_t size, value_size;
 		const char *name = entry_name(overlay, &entry, &size), *value;
 
@@ -179,19 +187,21 @@ static int add_metadata(struct commit *commit, struct bpk_writer *writer,
 			value = entry.item->text->data;
 			value_size = entry.item->text->size;
 		} else {
-			value = bpk_metadata_value(bpk_reader_metadata(commit->mount->reader,
-								       entry.base),
-						   &value_size);
+			value = bpk_metadata_value(
+				bpk_reader_metadata(commit->mount->reader, entry.base),
+				&value_size);
 		}
-		result = bpk_writer_set_metadata(writer, name, size, value, value_size, error);
+		result = bpk_writer_set_metadata(writer, name, size, value, value_size,
+						 error);
 	}
 	return result;
 }
 
 static bool same_file(const struct stat *a, const struct stat *b)
 {
-	return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
-	       a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
+	return a->st_dev == b->st_dev && a->st_ino == b->st_ino &&
+	       a->st_size == b->st_size && a->st_mtim.tv_sec == b->st_mtim.tv_sec &&
+	       a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
 }
 
 static int still_the_same(void *context)
@@ -199,7 +209,8 @@ static int still_the_same(void *context)
 	struct commit *commit = context;
 	struct stat now;
 
-	if (stat(commit->mount->pack_path, &now) == 0 && same_file(&now, &commit->mount->pack))
+	if (stat(commit->mount->pack_path, &now) == 0 &&
+	    same_file(&now, &commit->mount->pack))
 		return 0;
 	commit->changed = true;
 	return -ESTALE;
@@ -225,7 +236,8 @@ static int write_pack(struct commit *commit, struct bpk_error *error)
 	int result = bpk_writer_new(NULL, &writer);
 
 	if (result)
-		return bpk_fail(error, result, BPK_ERR_MEMORY, BPK_NO_OFFSET, "no memory");
+		return bpk_fail(error, result, BPK_ERR_MEMORY, BPK_NO_OFFSET,
+				"no memory");
 	result = add_tensors(commit, writer, error);
 	if (!result)
 		result = add_scalars(commit, writer, error);
@@ -235,7 +247,8 @@ static int write_pack(struct commit *commit, struct bpk_error *error)
 	if (!result && extra)
 		result = bpk_writer_set_extra(writer, extra, size, count, error);
 	if (!result)
-		result = bpk_writer_write_file(writer, commit->mount->pack_path, &options, error);
+		result = bpk_writer_write_file(writer, commit->mount->pack_path, &options,
+					       error);
 	bpk_writer_free(writer);
 	return result;
 }
@@ -270,15 +283,18 @@ static int keep_edits(const struct mount *mount)
 {
 	size_t size;
 	char *text = describe_changes(mount, &size);
-	int fd = openat(mount->staging.dir_fd, "kept-edits",
-			O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	int fd = openat(mount->staging.dir_fd, STAGING_RESERVE,
+			O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
 	FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
 	int result = -EIO;
 
 	if (out && text) {
 		fwrite(text, 1, size, out);
 		result = overlay_each_change(&mount->overlay, print_value, out);
-		if (fflush(out) != 0 || fsync(fd) < 0)
+		if (fflush(out) != 0 || ftruncate(fd, ftello(out)) < 0 || fsync(fd) < 0 ||
+		    renameat(mount->staging.dir_fd, STAGING_RESERVE,
+			     mount->staging.dir_fd, STAGING_KEPT) < 0 ||
+		    fsync(mount->staging.dir_fd) < 0)
 			result = -errno;
 	}
 	free(text);
@@ -293,23 +309,29 @@ void commit_at_unmount(struct mount *mount,
 		       int (*progress)(void *context, uint64_t done, uint64_t total),
 		       void *context)
 {
-	struct commit commit = { .mount = mount, .progress = progress, .context = context };
+	struct commit commit = { .mount = mount,
+				 .progress = progress,
+				 .context = context };
 	struct bpk_error error = { .message = "" };
 	const char *why = error.message;
 
 	mount->result = STATUS_OK;
 	mount->message[0] = '\0';
+	if (mount->writable)
+		edit_settle(mount);
 	if (!mount->writable || !overlay_dirty(&mount->overlay))
 		return;
 	if (still_the_same(&commit) || write_pack(&commit, &error)) {
 		int kept = keep_edits(mount);
 
-		mount->result = commit.changed ? STATUS_PACK_CHANGED : STATUS_COMMIT_FAILED;
+		mount->result =
+			commit.changed ? STATUS_PACK_CHANGED : STATUS_COMMIT_FAILED;
 		if (commit.changed)
-			why = "the pack changed on disk since it was mounted, nothing was "
+			why = "the pack changed on disk since it was mounted, nothing "
+			      "was "
 			      "overwritten";
-		snprintf(mount->message, sizeof(mount->message), "%s: not committed: %s; %s %s",
-			 mount->pack_path, why,
+		snprintf(mount->message, sizeof(mount->message),
+			 "%s: not committed: %s; %s %s", mount->pack_path, why,
 			 kept ? "the list of edits could not be kept, staged bytes are in"
 			      : "the edits are kept in",
 			 mount->staging.path);
@@ -318,8 +340,8 @@ void commit_at_unmount(struct mount *mount,
 	if (commit.left_out_count) {
 		mount->result = STATUS_INVALID_LEFT_OUT;
 		snprintf(mount->message, sizeof(mount->message),
-			 "%s: committed, but %zu invalid edit%s left out: %s", mount->pack_path,
-			 commit.left_out_count, commit.left_out_count == 1 ? " was" : "s were",
-			 commit.left_out);
+			 "%s: committed, but %zu invalid edit%s left out: %s",
+			 mount->pack_path, commit.left_out_count,
+			 commit.left_out_count == 1 ? " was" : "s were", commit.left_out);
 	}
 }

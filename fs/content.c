@@ -27,19 +27,19 @@ static void view_of(const struct overlay *overlay, const struct entry *entry, bo
 {
 	const struct item *item = entry->item;
 
-	*view = (struct view){ .data = "" };
+	*view = (struct view) { .data = "" };
 	if (item && item->pending.active && (writer || !item->pending.refused)) {
 		view->data = item->pending.data;
 		view->size = item->pending.size;
 	} else if (entry->kind == ITEM_SCALAR) {
 		if (!item)
-			view_scalar(view, bpk_scalar_value(bpk_reader_scalar(overlay->reader,
-									     entry->base)));
+			view_scalar(view, bpk_scalar_value(bpk_reader_scalar(
+						  overlay->reader, entry->base)));
 		else if (item->has_value)
 			view_scalar(view, item->value);
 	} else if (!item) {
-		view->data = bpk_metadata_value(bpk_reader_metadata(overlay->reader, entry->base),
-						&view->size);
+		view->data = bpk_metadata_value(
+			bpk_reader_metadata(overlay->reader, entry->base), &view->size);
 		view->newline = true;
 	} else if (item->has_value) {
 		view->data = item->text->data;
@@ -53,7 +53,8 @@ bool content_is_text(const struct entry *entry)
 	return entry->kind == ITEM_SCALAR || entry->kind == ITEM_METADATA;
 }
 
-uint64_t content_size(const struct overlay *overlay, const struct entry *entry, bool writer)
+uint64_t content_size(const struct overlay *overlay, const struct entry *entry,
+		      bool writer)
 {
 	struct view view;
 

@@ -10,7 +10,8 @@
 #include "overlay.h"
 
 /* Size of an entry as stat(2) shows it. @writer: as a handle that writes sees it. */
-uint64_t content_size(const struct overlay *overlay, const struct entry *entry, bool writer);
+uint64_t content_size(const struct overlay *overlay, const struct entry *entry,
+		      bool writer);
 /* The bytes [@off, @off + @size) of a text to @buffer; how many there were. */
 size_t content_text(const struct overlay *overlay, const struct entry *entry, bool writer,
 		    uint64_t off, size_t size, char *buffer);

@@ -12,11 +12,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
-#include <sys/mount.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -31,7 +31,7 @@ static socklen_t address_of(const char *name, struct sockaddr_un *ret)
 
 	_Static_assert(CONTROL_NAME_SIZE < sizeof(ret->sun_path) - 1, "fits an address");
 
-	*ret = (struct sockaddr_un){ .sun_family = AF_UNIX };
+	*ret = (struct sockaddr_un) { .sun_family = AF_UNIX };
 	memcpy(ret->sun_path + 1, name, size);
 	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + size);
 }
@@ -108,7 +108,7 @@ static int unmount(const char *path)
 		return 0;
 	if (errno != EPERM)
 		return -errno;
-	memcpy(&args, &(const char **){ argv }, sizeof(args));
+	memcpy(&args, &(const char **) { argv }, sizeof(args));
 	if (posix_spawnp(&child, argv[0], NULL, NULL, args, environ) != 0)
 		return -EPERM;
 	while (waitpid(child, &status, 0) < 0)
@@ -126,10 +126,12 @@ static enum status await(int socket_fd, int process_fd, struct report *report)
 
 		if (poll(fds, 2, -1) < 0 && errno != EINTR)
 			break;
-		if (recv(socket_fd, report, sizeof(*report), MSG_DONTWAIT) == sizeof(*report)) {
+		if (recv(socket_fd, report, sizeof(*report), MSG_DONTWAIT) ==
+		    sizeof(*report)) {
 			report->message[sizeof(report->message) - 1] = '\0';
 			/* The staging area and the lock are free when it has gone. */
-			while (process_fd >= 0 && poll(&fds[1], 1, -1) < 0 && errno == EINTR)
+			while (process_fd >= 0 && poll(&fds[1], 1, -1) < 0 &&
+			       errno == EINTR)
 				;
 			return (enum status)report->status;
 		}
@@ -153,12 +155,15 @@ enum status control_unmount(const char *mount_point)
 		mount_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (mount_fd < 0) {
 		log_line("%s: %s%s", mount_point, strerror(errno),
-			 errno == ENOTCONN ? " (its daemon is gone: fusermount3 -u clears it)" : "");
+			 errno == ENOTCONN
+				 ? " (its daemon is gone: fusermount3 -u clears it)"
+				 : "");
 		goto out;
 	}
 	socket_fd = open_socket(name);
 	daemon = daemon_of(mount_fd);
-	if (socket_fd < 0 || daemon <= 0 || ioctl(mount_fd, CONTROL_REPORT_TO, name) < 0) {
+	if (socket_fd < 0 || daemon <= 0 ||
+	    ioctl(mount_fd, CONTROL_REPORT_TO, name) < 0) {
 		log_line("%s: no bpkfs is mounted there", mount_point);
 		goto out;
 	}

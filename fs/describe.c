@@ -83,7 +83,8 @@ static int print_change(void *context, const struct item *item, enum change chan
 	size_t size;
 
 	fprintf(changes->out, "%c%c %s/", letters[change],
-		overlay_invalid(changes->overlay, item) ? '!' : ' ', section_names[item->kind]);
+		overlay_invalid(changes->overlay, item) ? '!' : ' ',
+		section_names[item->kind]);
 	if (change == CHANGE_RENAMED) {
 		name = entry_name(changes->overlay, &base, &size);
 		quoted(changes->out, name, size);
@@ -117,7 +118,8 @@ static int tensor_dtype(const struct mount *mount, const struct entry *entry, FI
 	char *text;
 
 	/* An edited tensor that has a scheme has it from the pack. */
-	if (entry->item && (entry->item->dtype != BPK_DTYPE_QFLOAT || entry->base == NO_BASE)) {
+	if (entry->item &&
+	    (entry->item->dtype != BPK_DTYPE_QFLOAT || entry->base == NO_BASE)) {
 		fputs(bpk_dtype_name(entry->item->dtype), out);
 		return 0;
 	}
@@ -148,7 +150,8 @@ static int tensor_shape(const struct mount *mount, const struct entry *entry, FI
 		shape = item->shape;
 		rank = item->rank;
 	} else {
-		const struct bpk_tensor *tensor = bpk_reader_tensor(mount->reader, entry->base);
+		const struct bpk_tensor *tensor =
+			bpk_reader_tensor(mount->reader, entry->base);
 
 		rank = bpk_tensor_rank(tensor);
 		dims = reallocarray(NULL, rank ? rank : 1, sizeof(*dims));
@@ -165,7 +168,8 @@ static int tensor_shape(const struct mount *mount, const struct entry *entry, FI
 	return 0;
 }
 
-static int tensor_param_id(const struct mount *mount, const struct entry *entry, FILE *out)
+static int tensor_param_id(const struct mount *mount, const struct entry *entry,
+			   FILE *out)
 {
 	uint64_t id = 0;
 	bool has;
@@ -174,7 +178,8 @@ static int tensor_param_id(const struct mount *mount, const struct entry *entry,
 		has = entry->item->has_param_id;
 		id = entry->item->param_id;
 	} else {
-		has = bpk_tensor_param_id(bpk_reader_tensor(mount->reader, entry->base), &id);
+		has = bpk_tensor_param_id(bpk_reader_tensor(mount->reader, entry->base),
+					  &id);
 	}
 	if (!has)
 		return -ENODATA;
@@ -186,7 +191,8 @@ static int tensor_offset(const struct mount *mount, const struct entry *entry, F
 {
 	if ((entry->item && entry->item->staged) || entry->base == NO_BASE)
 		return -ENODATA;
-	fprintf(out, "%" PRIu64, bpk_tensor_off(bpk_reader_tensor(mount->reader, entry->base)));
+	fprintf(out, "%" PRIu64,
+		bpk_tensor_off(bpk_reader_tensor(mount->reader, entry->base)));
 	return 0;
 }
 
@@ -197,8 +203,10 @@ static int scalar_type(const struct mount *mount, const struct entry *entry, FIL
 
 	if (entry->item && !entry->item->has_value)
 		return -ENODATA;
-	type = entry->item ? entry->item->value.type
-			   : bpk_scalar_value(bpk_reader_scalar(mount->reader, entry->base)).type;
+	type = entry->item
+		       ? entry->item->value.type
+		       : bpk_scalar_value(bpk_reader_scalar(mount->reader, entry->base))
+				 .type;
 	fputs(names[type], out);
 	return 0;
 }
@@ -223,7 +231,8 @@ int describe_xattr(const struct mount *mount, const struct entry *entry, const c
 		FILE *out;
 		int error;
 
-		if (attributes[i].kind != entry->kind || strcmp(attributes[i].name, name) != 0)
+		if (attributes[i].kind != entry->kind ||
+		    strcmp(attributes[i].name, name) != 0)
 			continue;
 		out = open_memstream(&value, ret_size);
 		if (!out)

@@ -53,7 +53,8 @@ static int resolve(struct mount *mount, struct node *parent, const char *text,
 }
 
 /* A folder stays when its last entry goes: it exists until rmdir, as anywhere. */
-static int keep_folder(struct mount *mount, const struct node *node, const struct folder *folder)
+static int keep_folder(struct mount *mount, const struct node *node,
+		       const struct folder *folder)
 {
 	struct item *item;
 	size_t size;
@@ -73,8 +74,8 @@ static int keep_folder(struct mount *mount, const struct node *node, const struc
 }
 
 /* Likewise for the folder of an entry that is reached by a dotted name. */
-static int keep_folder_of(struct mount *mount, const struct folder *folder, const char *name,
-			  size_t size)
+static int keep_folder_of(struct mount *mount, const struct folder *folder,
+			  const char *name, size_t size)
 {
 	struct folder inner = *folder;
 	const struct node *node = &mount->nodes.fixed[NODE_ID_ROOT];
@@ -104,8 +105,8 @@ int edit_create(struct mount *mount, struct node *parent, const char *text,
 		error = resolved.found == FOUND_FOLDER ? -EISDIR : -EEXIST;
 		goto out;
 	}
-	error = overlay_make(&mount->overlay, resolved.kind, resolved.name, resolved.name_size,
-			     &item);
+	error = overlay_make(&mount->overlay, resolved.kind, resolved.name,
+			     resolved.name_size, &item);
 	if (error)
 		goto out;
 	if (resolved.kind == ITEM_TENSOR || resolved.kind == ITEM_SCRATCH)
@@ -120,10 +121,10 @@ int edit_create(struct mount *mount, struct node *parent, const char *text,
 	}
 	/* Removed and made again, as editors do: it is still of that type. */
 	if (resolved.kind == ITEM_SCALAR)
-		item->type_known = overlay_former_type(&mount->overlay, item->name,
-						       item->name_size, &item->value.type);
+		item->type_known = overlay_former_type(
+			&mount->overlay, item->name, item->name_size, &item->value.type);
 	clock_gettime(CLOCK_REALTIME, &mount->changed);
-	*ret_entry = (struct entry){ resolved.kind, NO_BASE, item };
+	*ret_entry = (struct entry) { resolved.kind, NO_BASE, item };
 out:
 	resolved_done(&resolved);
 	free(prefix);
@@ -185,7 +186,8 @@ int edit_mkdir(struct mount *mount, struct node *parent, const char *text,
 	made.prefix = resolved.name;
 	made.prefix_size = resolved.name_size + 1;
 	key = tree_folder_key(&made, &size);
-	error = key ? overlay_make(&mount->overlay, ITEM_FOLDER, key, size, &item) : -ENOMEM;
+	error = key ? overlay_make(&mount->overlay, ITEM_FOLDER, key, size, &item)
+		    : -ENOMEM;
 	free(key);
 	if (error)
 		goto out;
@@ -286,7 +288,8 @@ static int set_scalar(struct item *item, const char *text, size_t size)
 	return 0;
 }
 
-static int set_metadata(struct mount *mount, struct item *item, const char *text, size_t size)
+static int set_metadata(struct mount *mount, struct item *item, const char *text,
+			size_t size)
 {
 	struct blob *blob;
 
@@ -316,7 +319,8 @@ static int set_text(struct mount *mount, struct item *item, enum item_kind kind,
 		free(item->pending.data);
 		item->pending.data = NULL;
 		item->pending.size = item->pending.capacity = 0;
-		item->pending.active = item->pending.refused = false;
+		item->pending.active = item->pending.refused = item->pending.written =
+			false;
 	}
 	return error;
 }
@@ -347,7 +351,8 @@ static int fit(struct mount *mount, struct item *item, enum item_kind kind,
 
 			probe.type_known =
 				victim ? victim->type_known || victim->has_value
-				       : overlay_former_type(&mount->overlay, name, name_size,
+				       : overlay_former_type(&mount->overlay, name,
+							     name_size,
 							     &probe.value.type);
 			if (victim)
 				probe.value.type = victim->value.type;
@@ -367,7 +372,8 @@ static int fit(struct mount *mount, struct item *item, enum item_kind kind,
 		}
 		return error;
 	}
-	if (kind == ITEM_SCRATCH && item->kind != ITEM_TENSOR && item->kind != ITEM_SCRATCH) {
+	if (kind == ITEM_SCRATCH && item->kind != ITEM_TENSOR &&
+	    item->kind != ITEM_SCRATCH) {
 		error = whole_text(mount, item, &text, &size);
 		if (error)
 			return error;
@@ -389,7 +395,8 @@ static int fit(struct mount *mount, struct item *item, enum item_kind kind,
 		error = staged_new(&mount->staging, &staged);
 		if (!error) {
 			error = staged_copy(staged, bpk_reader_fd(mount->reader),
-					    bpk_tensor_off(tensor), bpk_tensor_size(tensor));
+					    bpk_tensor_off(tensor),
+					    bpk_tensor_size(tensor));
 			if (error)
 				staged_unref(staged);
 			else
@@ -433,7 +440,8 @@ static int fit(struct mount *mount, struct item *item, enum item_kind kind,
 		error = staged_new(&mount->staging, &staged);
 		if (!error) {
 			error = staged_copy(staged, bpk_reader_fd(mount->reader),
-					    bpk_tensor_off(tensor), bpk_tensor_size(tensor));
+					    bpk_tensor_off(tensor),
+					    bpk_tensor_size(tensor));
 			if (error)
 				staged_unref(staged);
 			else
@@ -444,8 +452,9 @@ static int fit(struct mount *mount, struct item *item, enum item_kind kind,
 	return 0;
 }
 
-static int rename_file(struct mount *mount, struct node *parent, const struct folder *folder,
-		       const struct resolved *from, const struct resolved *to, bool no_replace)
+static int rename_file(struct mount *mount, struct node *parent,
+		       const struct folder *folder, const struct resolved *from,
+		       const struct resolved *to, bool no_replace)
 {
 	struct item *item, *victim = NULL;
 	int error;
@@ -472,9 +481,10 @@ static int rename_file(struct mount *mount, struct node *parent, const struct fo
 	return overlay_rename(&mount->overlay, item, to->kind, to->name, to->name_size);
 }
 
-static int rename_folder(struct mount *mount, struct node *parent, const struct folder *folder,
-			 const struct resolved *from, struct node *new_parent,
-			 const struct folder *new_folder, struct resolved *to, bool no_replace)
+static int rename_folder(struct mount *mount, struct node *parent,
+			 const struct folder *folder, const struct resolved *from,
+			 struct node *new_parent, const struct folder *new_folder,
+			 struct resolved *to, bool no_replace)
 {
 	struct folder source = *folder, target = *new_folder;
 	struct item *made;
@@ -496,8 +506,8 @@ static int rename_folder(struct mount *mount, struct node *parent, const struct 
 		skip = new_folder->prefix_size;
 		part_size -= skip;
 	}
-	node = nodes_folder(&mount->nodes, parent, folder->kind, from->name, from->name_size,
-			    0);
+	node = nodes_folder(&mount->nodes, parent, folder->kind, from->name,
+			    from->name_size, 0);
 	old_prefix = malloc(folder->prefix_size + from->name_size + 1);
 	new_prefix = malloc(new_folder->prefix_size + part_size + 1);
 	if (!node || !old_prefix || !new_prefix)
@@ -544,11 +554,12 @@ static int rename_folder(struct mount *mount, struct node *parent, const struct 
 
 		error = take(mount, &self, &item);
 		if (!error)
-			error = overlay_rename(&mount->overlay, item, folder->kind, new_prefix,
-					       target.prefix_size - 1);
+			error = overlay_rename(&mount->overlay, item, folder->kind,
+					       new_prefix, target.prefix_size - 1);
 	}
 	if (!error)
-		error = tree_rename(&mount->overlay, &source, target.prefix, target.prefix_size);
+		error = tree_rename(&mount->overlay, &source, target.prefix,
+				    target.prefix_size);
 	if (!error && node->type == NODE_FOLDER)
 		error = node_move(&mount->nodes, &mount->overlay, node, new_parent,
 				  new_prefix + new_folder->prefix_size, part_size);
@@ -570,7 +581,8 @@ static bool is_backup(const struct folder *folder, const char *text, const char 
 
 	return folder->kind == ITEM_SCALAR && folder->dots == NAME_DOTS_SPLIT &&
 	       strncmp(text, new_text, size) == 0 &&
-	       (strcmp(new_text + size, ".bak") == 0 || strcmp(new_text + size, ".orig") == 0);
+	       (strcmp(new_text + size, ".bak") == 0 ||
+		strcmp(new_text + size, ".orig") == 0);
 }
 
 int edit_rename(struct mount *mount, struct node *parent, const char *text,
@@ -582,7 +594,8 @@ int edit_rename(struct mount *mount, struct node *parent, const char *text,
 	int error = resolve(mount, parent, text, &folder, &prefix, &from);
 
 	if (!error)
-		error = resolve(mount, new_parent, new_text, &new_folder, &new_prefix, &to);
+		error = resolve(mount, new_parent, new_text, &new_folder, &new_prefix,
+				&to);
 	if (!error && parent == new_parent && from.found == FOUND_ENTRY &&
 	    to.found == FOUND_FREE && is_backup(&folder, text, new_text))
 		error = tree_resolve_backup(&new_folder, new_text, strlen(new_text), &to);
@@ -593,8 +606,8 @@ int edit_rename(struct mount *mount, struct node *parent, const char *text,
 	if (!error && from.found == FOUND_ENTRY)
 		error = rename_file(mount, parent, &folder, &from, &to, no_replace);
 	else if (!error)
-		error = rename_folder(mount, parent, &folder, &from, new_parent, &new_folder, &to,
-				      no_replace);
+		error = rename_folder(mount, parent, &folder, &from, new_parent,
+				      &new_folder, &to, no_replace);
 	resolved_done(&from);
 	resolved_done(&to);
 	free(prefix);
@@ -614,20 +627,44 @@ int edit_begin(struct mount *mount, struct node *node)
 	return error;
 }
 
+/*
+ * A key that was opened to be replaced, and nothing written since: a shell closes
+ * one copy of the file before it writes through another, so a close does not mean
+ * yet that it shall be empty. When the last writer goes, or the mount, it does.
+ */
+static bool only_emptied(const struct item *item)
+{
+	return item->kind == ITEM_METADATA && item->pending.active &&
+	       !item->pending.refused && !item->pending.written;
+}
+
 static void drop_pending(struct item *item)
 {
 	free(item->pending.data);
 	item->pending.data = NULL;
 	item->pending.size = item->pending.capacity = 0;
-	item->pending.active = item->pending.refused = false;
+	item->pending.active = item->pending.refused = item->pending.written = false;
+}
+
+void edit_settle(struct mount *mount)
+{
+	const struct item_table *table = &mount->overlay.tables[ITEM_METADATA];
+
+	for (size_t i = 0; i < table->count; i++)
+		if (only_emptied(table->items[i]) &&
+		    set_metadata(mount, table->items[i], NULL, 0) == 0)
+			drop_pending(table->items[i]);
 }
 
 void edit_end(struct mount *mount, struct node *node)
 {
 	struct entry entry = node_entry(&mount->overlay, node);
 
-	if (--entry.item->pending.writers == 0)
-		drop_pending(entry.item);
+	if (--entry.item->pending.writers > 0)
+		return;
+	if (only_emptied(entry.item))
+		(void)set_metadata(mount, entry.item, NULL, 0);
+	drop_pending(entry.item);
 }
 
 /* From now on the text is edited: it starts as what it is. */
@@ -687,8 +724,8 @@ static int viable(const struct item *item)
 	return error == -ERANGE ? error : 0;
 }
 
-static int write_text(struct mount *mount, struct item *item, const char *data, size_t size,
-		      uint64_t off)
+static int write_text(struct mount *mount, struct item *item, const char *data,
+		      size_t size, uint64_t off)
 {
 	size_t old_size;
 	char *old;
@@ -714,8 +751,10 @@ static int write_text(struct mount *mount, struct item *item, const char *data, 
 		}
 	}
 	free(old);
-	if (!error)
+	if (!error) {
 		item->pending.refused = false;
+		item->pending.written = true;
+	}
 	return error;
 }
 
@@ -731,10 +770,11 @@ static int make_staged(struct mount *mount, struct item *item, bool copy)
 	if (error)
 		return error;
 	if (copy && item->base != NO_BASE) {
-		const struct bpk_tensor *tensor = bpk_reader_tensor(mount->reader, item->base);
+		const struct bpk_tensor *tensor =
+			bpk_reader_tensor(mount->reader, item->base);
 
-		error = staged_copy(staged, bpk_reader_fd(mount->reader), bpk_tensor_off(tensor),
-				    bpk_tensor_size(tensor));
+		error = staged_copy(staged, bpk_reader_fd(mount->reader),
+				    bpk_tensor_off(tensor), bpk_tensor_size(tensor));
 		if (error) {
 			staged_unref(staged);
 			return error;
@@ -788,8 +828,10 @@ int edit_truncate(struct mount *mount, struct node *node, uint64_t size)
 		error = start_pending(mount, item);
 		if (!error)
 			error = resize_pending(item, size);
-		if (!error)
+		if (!error) {
 			item->pending.refused = false;
+			item->pending.written = size > 0 || !opened;
+		}
 		if (!error && !opened) {
 			error = edit_flush(mount, node);
 			drop_pending(item);
@@ -815,14 +857,15 @@ int edit_flush(struct mount *mount, struct node *node)
 		return 0;
 	if (item->kind == ITEM_TENSOR)
 		return item_data_valid(&mount->overlay, item) ? 0 : -EINVAL;
-	if (item->kind == ITEM_SCRATCH || !item->pending.active)
+	if (item->kind == ITEM_SCRATCH || !item->pending.active || only_emptied(item))
 		return 0;
 	/* touch: made, and no value yet. */
 	if (item->kind == ITEM_SCALAR && !item->has_value && !item->pending.size)
 		return 0;
 	error = item->kind == ITEM_SCALAR
 			? set_scalar(item, item->pending.data, item->pending.size)
-			: set_metadata(mount, item, item->pending.data, item->pending.size);
+			: set_metadata(mount, item, item->pending.data,
+				       item->pending.size);
 	item->pending.refused = error != 0;
 	if (!error) {
 		clock_gettime(CLOCK_REALTIME, &item->mtime);

@@ -25,6 +25,8 @@ int edit_write(struct mount *mount, struct node *node, const char *data, size_t 
 int edit_truncate(struct mount *mount, struct node *node, uint64_t size);
 /* The file was closed: what was written counts from now on, or is refused. */
 int edit_flush(struct mount *mount, struct node *node);
+/* Before a commit, when no more requests come: what was emptied is empty. */
+void edit_settle(struct mount *mount);
 int edit_touch(struct mount *mount, struct node *node, struct timespec mtime);
 
 #endif

@@ -60,7 +60,8 @@ static char *staging_path(const char *pack, const char *folder)
 	struct stat st;
 
 	if (copy && other && stat(pack, &st) == 0) {
-		const char *name = basename(other), *where = folder ? folder : dirname(copy);
+		const char *name = basename(other),
+			   *where = folder ? folder : dirname(copy);
 		int result;
 
 		if (strlen(name) <= 200 && !folder)
@@ -83,7 +84,8 @@ static enum status find_mount_point(struct daemon *daemon)
 
 	if (stat(given, &st) < 0 && errno == ENOENT) {
 		if (mkdir(given, 0755) < 0) {
-			log_line("%s: cannot make the mount point: %s", given, strerror(errno));
+			log_line("%s: cannot make the mount point: %s", given,
+				 strerror(errno));
 			return STATUS_MOUNT_POINT;
 		}
 		daemon->made_mount_point = true;
@@ -112,7 +114,11 @@ static enum status open_pack(const struct daemon *daemon, struct mount *mount)
 	mode_t readable;
 
 	if (bpk_reader_open(daemon->pack_path, NULL, &mount->reader, &error)) {
-		log_line("%s: %s", daemon->options->pack, error.message);
+		if (error.offset == BPK_NO_OFFSET)
+			log_line("%s: %s", daemon->options->pack, error.message);
+		else
+			log_line("%s: at byte %" PRIu64 ": %s", daemon->options->pack,
+				 error.offset, error.message);
 		return status_of_error(&error);
 	}
 	if (fstat(bpk_reader_fd(mount->reader), &mount->pack) < 0) {
@@ -125,11 +131,13 @@ static enum status open_pack(const struct daemon *daemon, struct mount *mount)
 	mount->uid = daemon->options->has_uid ? daemon->options->uid : mount->pack.st_uid;
 	mount->gid = daemon->options->has_gid ? daemon->options->gid : mount->pack.st_gid;
 	readable = mount->pack.st_mode & 0444;
-	mount->file_mode = (readable | (mount->writable ? (mount->pack.st_mode & 0222) | 0200 : 0)) &
-			   ~daemon->options->file_mask;
-	mount->folder_mode = (readable | readable >> 2 |
-			      (mount->writable ? (mount->pack.st_mode & 0222) | 0200 : 0)) &
-			     ~daemon->options->folder_mask;
+	mount->file_mode =
+		(readable | (mount->writable ? (mount->pack.st_mode & 0222) | 0200 : 0)) &
+		~daemon->options->file_mask;
+	mount->folder_mode =
+		(readable | readable >> 2 |
+		 (mount->writable ? (mount->pack.st_mode & 0222) | 0200 : 0)) &
+		~daemon->options->folder_mask;
 	return STATUS_OK;
 }
 
@@ -139,8 +147,8 @@ static enum status open_staging(const struct daemon *daemon, struct mount *mount
 	int error = staging_open(&mount->staging, daemon->staging_path, &owner);
 
 	if (error == -EBUSY) {
-		log_line("%s: already mounted writable by process %ld", daemon->options->pack,
-			 (long)owner);
+		log_line("%s: already mounted writable by process %ld",
+			 daemon->options->pack, (long)owner);
 		return STATUS_IN_USE;
 	}
 	if (error) {
@@ -148,8 +156,9 @@ static enum status open_staging(const struct daemon *daemon, struct mount *mount
 			 daemon->staging_path, strerror(-error));
 		return STATUS_CANNOT_STAGE;
 	}
-	if (faccessat(mount->staging.dir_fd, "kept-edits", F_OK, 0) == 0) {
-		log_line("%s: edits of a commit that failed are kept in %s (see kept-edits "
+	if (faccessat(mount->staging.dir_fd, STAGING_KEPT, F_OK, 0) == 0) {
+		log_line("%s: edits of a commit that failed are kept in %s (see "
+			 "kept-edits "
 			 "there): move the folder away first",
 			 daemon->options->pack, daemon->staging_path);
 		staging_close(&mount->staging, false);
@@ -199,15 +208,16 @@ static char *escaped(const char *text)
 static int session_arguments(const struct daemon *daemon, struct fuse_args *args)
 {
 	const struct options *options = daemon->options;
-	char *name = escaped(options->fsname ? options->fsname : daemon->pack_path), *words;
+	char *name = escaped(options->fsname ? options->fsname : daemon->pack_path),
+	     *words;
 	int error = -ENOMEM;
 
-	if (name && asprintf(&words, "subtype=bpkfs,default_permissions,%s%s%s%s%s,fsname=%s",
-			     options->writable ? "rw" : "ro",
-			     options->allow_other ? ",allow_other" : "",
-			     options->allow_root ? ",allow_root" : "",
-			     options->kernel ? "," : "", options->kernel ? options->kernel : "",
-			     name) >= 0) {
+	if (name &&
+	    asprintf(&words, "subtype=bpkfs,default_permissions,%s%s%s%s%s,fsname=%s",
+		     options->writable ? "rw" : "ro",
+		     options->allow_other ? ",allow_other" : "",
+		     options->allow_root ? ",allow_root" : "", options->kernel ? "," : "",
+		     options->kernel ? options->kernel : "", name) >= 0) {
 		error = fuse_opt_add_arg(args, "bpkfs") || fuse_opt_add_arg(args, "-o") ||
 					fuse_opt_add_arg(args, words) ||
 					(options->debug && fuse_opt_add_arg(args, "-d"))
@@ -241,7 +251,8 @@ static enum status finish(struct mount *mount, struct session *session)
 	bool failed;
 
 	commit_at_unmount(mount, NULL, NULL);
-	failed = mount->result == STATUS_COMMIT_FAILED || mount->result == STATUS_PACK_CHANGED;
+	failed = mount->result == STATUS_COMMIT_FAILED ||
+		 mount->result == STATUS_PACK_CHANGED;
 	if (mount->message[0])
 		log_line("%s", mount->message);
 	for (size_t i = 0; i < mount->handle_count; i++)
@@ -260,11 +271,23 @@ static enum status finish(struct mount *mount, struct session *session)
 	return mount->result;
 }
 
+/* libfuse leaves a signal alone that the caller ignores, as shells have it for
+ * what runs in the background. Of these only nohup's means to keep us going. */
+static void heed_signals(const struct options *options)
+{
+	signal(SIGTERM, SIG_DFL);
+	signal(SIGINT, SIG_DFL);
+	if (!options->foreground)
+		signal(SIGHUP, SIG_DFL);
+}
+
 static enum status serve(struct daemon *daemon)
 {
 	struct mount mount = { .lock = PTHREAD_MUTEX_INITIALIZER,
 			       .staging = { .dir_fd = -1, .lock_fd = -1 } };
-	struct session session = { .mount = &mount, .ready = tell_parent, .context = daemon };
+	struct session session = { .mount = &mount,
+				   .ready = tell_parent,
+				   .context = daemon };
 	struct fuse_args args = FUSE_ARGS_INIT(0, NULL);
 	struct fuse_session *fuse = NULL;
 	enum status status = open_pack(daemon, &mount);
@@ -282,6 +305,7 @@ static enum status serve(struct daemon *daemon)
 		log_line("no memory");
 		goto out;
 	}
+	heed_signals(daemon->options);
 	fuse = fuse_session_new(&args, &bpkfs_ops, sizeof(bpkfs_ops), &session);
 	if (!fuse || fuse_set_signal_handlers(fuse) < 0)
 		goto out;

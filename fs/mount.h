@@ -50,7 +50,7 @@ struct mount {
 };
 
 /* The folder that @node is. *@ret_prefix is malloc'd and what folder points to. */
-int mount_folder(const struct mount *mount, const struct node *node, struct folder *ret_folder,
-		 char **ret_prefix);
+int mount_folder(const struct mount *mount, const struct node *node,
+		 struct folder *ret_folder, char **ret_prefix);
 
 #endif

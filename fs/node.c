@@ -19,7 +19,7 @@ static size_t bucket_of(const struct nodes *nodes, uint64_t id)
 
 int nodes_init(struct nodes *nodes)
 {
-	*nodes = (struct nodes){ .bucket_count = 256 };
+	*nodes = (struct nodes) { .bucket_count = 256 };
 	nodes->buckets = calloc(nodes->bucket_count, sizeof(*nodes->buckets));
 	if (!nodes->buckets)
 		return -ENOMEM;
@@ -58,7 +58,7 @@ void nodes_done(struct nodes *nodes, struct overlay *overlay)
 			node_free(overlay, node);
 		}
 	free(nodes->buckets);
-	*nodes = (struct nodes){ 0 };
+	*nodes = (struct nodes) { 0 };
 }
 
 struct node *nodes_find(struct nodes *nodes, uint64_t id)
@@ -66,7 +66,8 @@ struct node *nodes_find(struct nodes *nodes, uint64_t id)
 	struct node *node;
 
 	if (id < NODE_ID_FIXED_END)
-		return id >= NODE_ID_ROOT && id <= NODE_ID_CHANGES ? &nodes->fixed[id] : NULL;
+		return id >= NODE_ID_ROOT && id <= NODE_ID_CHANGES ? &nodes->fixed[id]
+								   : NULL;
 	for (node = nodes->buckets[bucket_of(nodes, id)]; node; node = node->next)
 		if (node->id == id)
 			return node;
@@ -145,8 +146,8 @@ uint64_t nodes_folder_id(const struct nodes *nodes, const struct node *parent,
 	return hash | FOLDER_BITS;
 }
 
-static bool is_folder(const struct node *node, const struct node *parent, const char *component,
-		      size_t size)
+static bool is_folder(const struct node *node, const struct node *parent,
+		      const char *component, size_t size)
 {
 	return node->type == NODE_FOLDER && node->parent == parent &&
 	       node->component_size == size &&

@@ -140,8 +140,9 @@ void ops_attributes(struct mount *mount, const struct node *node, bool writer,
 		st.st_size = (off_t)content_size(&mount->overlay, &entry, writer);
 		if (!content_is_text(&entry))
 			st.st_blksize = 1 << 20;
-		if (entry.item && (entry.item->staged || entry.base == NO_BASE ||
-				   overlay_change(&mount->overlay, entry.item) != CHANGE_NONE))
+		if (entry.item &&
+		    (entry.item->staged || entry.base == NO_BASE ||
+		     overlay_change(&mount->overlay, entry.item) != CHANGE_NONE))
 			st.st_mtim = entry.item->mtime;
 		if (entry.item && !entry.item->linked)
 			st.st_nlink = 0;
@@ -158,7 +159,7 @@ void ops_entry(struct mount *mount, struct node *node, bool alias,
 {
 	double timeout = mount->writable ? 0 : FOREVER;
 
-	*ret_entry = (struct fuse_entry_param){
+	*ret_entry = (struct fuse_entry_param) {
 		.ino = node->id,
 		.generation = 1,
 		.attr_timeout = timeout,
@@ -225,13 +226,15 @@ int ops_find(struct mount *mount, struct node *parent, const char *text,
 		*ret_node = NULL;
 		if (inner) {
 			memcpy(inner, folder.prefix, folder.prefix_size);
-			memcpy(inner + folder.prefix_size, resolved.name, resolved.name_size);
+			memcpy(inner + folder.prefix_size, resolved.name,
+			       resolved.name_size);
 			below.prefix = inner;
 			below.prefix_size = folder.prefix_size + resolved.name_size + 1;
 			inner[below.prefix_size - 1] = '.';
 			made = tree_folder_item(&below);
-			*ret_node = nodes_folder(&mount->nodes, parent, folder.kind, resolved.name,
-						 resolved.name_size, made ? made->id : 0);
+			*ret_node = nodes_folder(&mount->nodes, parent, folder.kind,
+						 resolved.name, resolved.name_size,
+						 made ? made->id : 0);
 			free(inner);
 		}
 	}
@@ -280,7 +283,8 @@ static void ops_forget(fuse_req_t req, fuse_ino_t ino, uint64_t lookups)
 	fuse_reply_none(req);
 }
 
-static void ops_forget_multi(fuse_req_t req, size_t count, struct fuse_forget_data *forgets)
+static void ops_forget_multi(fuse_req_t req, size_t count,
+			     struct fuse_forget_data *forgets)
 {
 	struct mount *mount = ops_mount(req);
 
@@ -344,7 +348,9 @@ static void ops_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int t
 static void ops_statfs(fuse_req_t req, fuse_ino_t ino)
 {
 	struct mount *mount = ops_mount(req);
-	struct statvfs st = { .f_bsize = 512, .f_frsize = 512, .f_namemax = NAME_SIZE_MAX };
+	struct statvfs st = { .f_bsize = 512,
+			      .f_frsize = 512,
+			      .f_namemax = NAME_SIZE_MAX };
 	struct statvfs below;
 
 	(void)ino;
@@ -360,7 +366,8 @@ static void ops_statfs(fuse_req_t req, fuse_ino_t ino)
 
 /* Extended attributes ------------------------------------------------------ */
 
-static void reply_bytes(fuse_req_t req, int error, char *value, size_t value_size, size_t size)
+static void reply_bytes(fuse_req_t req, int error, char *value, size_t value_size,
+			size_t size)
 {
 	if (error)
 		fuse_reply_err(req, -error);
@@ -412,8 +419,8 @@ static void ops_listxattr(fuse_req_t req, fuse_ino_t ino, size_t size)
 	reply_bytes(req, error, names, names_size, size);
 }
 
-static void ops_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name, const char *value,
-			 size_t size, int flags)
+static void ops_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name,
+			 const char *value, size_t size, int flags)
 {
 	(void)ino;
 	(void)name;
@@ -444,7 +451,8 @@ static void ops_unlink(fuse_req_t req, fuse_ino_t parent, const char *name)
 	struct node *folder = ops_begin(req, parent);
 
 	if (folder)
-		reply_edit(req, mount->writable ? edit_unlink(mount, folder, name) : -EROFS);
+		reply_edit(req,
+			   mount->writable ? edit_unlink(mount, folder, name) : -EROFS);
 }
 
 static void ops_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name)
@@ -453,7 +461,8 @@ static void ops_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name)
 	struct node *folder = ops_begin(req, parent);
 
 	if (folder)
-		reply_edit(req, mount->writable ? edit_rmdir(mount, folder, name) : -EROFS);
+		reply_edit(req,
+			   mount->writable ? edit_rmdir(mount, folder, name) : -EROFS);
 }
 
 static void ops_rename(fuse_req_t req, fuse_ino_t parent, const char *name,
@@ -522,7 +531,8 @@ static void ops_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_
 	folder = ops_begin(req, parent);
 	if (!folder)
 		return;
-	error = mount->writable ? edit_create(mount, folder, name, &entry, &alias) : -EROFS;
+	error = mount->writable ? edit_create(mount, folder, name, &entry, &alias)
+				: -EROFS;
 	if (!error) {
 		node = nodes_entry(&mount->nodes, &entry);
 		error = node ? 0 : -ENOMEM;
@@ -536,7 +546,8 @@ static void ops_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_
 	fuse_reply_entry(req, &reply);
 }
 
-static void ops_symlink(fuse_req_t req, const char *link, fuse_ino_t parent, const char *name)
+static void ops_symlink(fuse_req_t req, const char *link, fuse_ino_t parent,
+			const char *name)
 {
 	(void)link;
 	(void)parent;
@@ -544,7 +555,8 @@ static void ops_symlink(fuse_req_t req, const char *link, fuse_ino_t parent, con
 	refuse_node(req);
 }
 
-static void ops_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t new_parent, const char *name)
+static void ops_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t new_parent,
+		     const char *name)
 {
 	(void)ino;
 	(void)new_parent;
@@ -555,8 +567,8 @@ static void ops_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t new_parent, cons
 /* The session -------------------------------------------------------------- */
 
 static void ops_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned int command, void *arg,
-		      struct fuse_file_info *fi, unsigned flags, const void *in, size_t in_size,
-		      size_t out_size)
+		      struct fuse_file_info *fi, unsigned flags, const void *in,
+		      size_t in_size, size_t out_size)
 {
 	struct session *session = fuse_req_userdata(req);
 

@@ -2,8 +2,8 @@
  * ops_dir.c - reading folders. A folder is listed once, at the start, so that what
  * is read is whole whatever is edited meanwhile; offsets are positions in that.
  */
-#include "ops.h"
 #include "base.h"
+#include "ops.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -44,16 +44,16 @@ static int list_one(struct listing *listing, const char *name, size_t size, uint
 		     listing->names_size + size + 1, 1))
 		return -ENOMEM;
 	listing->entries[listing->count++] =
-		(struct listed){ listing->names_size, id, type };
+		(struct listed) { listing->names_size, id, type };
 	memcpy(listing->names + listing->names_size, name, size);
 	listing->names[listing->names_size + size] = '\0';
 	listing->names_size += size + 1;
 	return 0;
 }
 
-static int list_callback(void *context, const char *file_name, size_t size, bool is_folder,
-			 const char *component, size_t component_size, const struct entry *entry,
-			 uint64_t id)
+static int list_callback(void *context, const char *file_name, size_t size,
+			 bool is_folder, const char *component, size_t component_size,
+			 const struct entry *entry, uint64_t id)
 {
 	struct listing *listing = context;
 
@@ -83,12 +83,13 @@ static int list_fixed(struct listing *listing, enum node_type type)
 
 	for (size_t i = 0; i < sizeof(fixed) / sizeof(*fixed) && !error; i++)
 		if (fixed[i].type == type)
-			error = list_one(listing, fixed[i].name, strlen(fixed[i].name), fixed[i].id,
-					 fixed[i].mode);
+			error = list_one(listing, fixed[i].name, strlen(fixed[i].name),
+					 fixed[i].id, fixed[i].mode);
 	return error;
 }
 
-static int make_listing(struct mount *mount, struct node *node, struct listing **ret_listing)
+static int make_listing(struct mount *mount, struct node *node,
+			struct listing **ret_listing)
 {
 	struct listing *listing = calloc(1, sizeof(*listing));
 	uint64_t up = node->type == NODE_FOLDER ? node->parent->id : NODE_ID_ROOT;
@@ -143,8 +144,8 @@ void ops_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	}
 }
 
-static size_t add_plain(fuse_req_t req, char *buffer, size_t room, const struct listed *listed,
-			const char *name, off_t next)
+static size_t add_plain(fuse_req_t req, char *buffer, size_t room,
+			const struct listed *listed, const char *name, off_t next)
 {
 	struct stat st = { .st_ino = listed->id, .st_mode = listed->type };
 
@@ -201,10 +202,10 @@ static void read_folder(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 	for (size_t i = (size_t)off; i < handle->listing->count; i++) {
 		const struct listed *listed = &handle->listing->entries[i];
 		const char *name = handle->listing->names + listed->name_at;
-		size_t need = plus ? add_plus(req, buffer + used, size - used, node, listed, name,
-					      (off_t)i + 1)
-				   : add_plain(req, buffer + used, size - used, listed, name,
-					       (off_t)i + 1);
+		size_t need = plus ? add_plus(req, buffer + used, size - used, node,
+					      listed, name, (off_t)i + 1)
+				   : add_plain(req, buffer + used, size - used, listed,
+					       name, (off_t)i + 1);
 
 		if (need > size - used)
 			break;

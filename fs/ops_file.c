@@ -5,10 +5,10 @@
  * kernel copies from there, the daemon never does, so a pack that was truncated
  * under the mount costs the reader an EIO and the daemon nothing.
  */
-#include "ops.h"
 #include "content.h"
 #include "describe.h"
 #include "edit.h"
+#include "ops.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +21,8 @@ static bool wants_write(const struct fuse_file_info *fi)
 	return (fi->flags & O_ACCMODE) != O_RDONLY;
 }
 
-static int open_control(struct mount *mount, const struct node *node, struct handle *handle)
+static int open_control(struct mount *mount, const struct node *node,
+			struct handle *handle)
 {
 	handle->text = node->type == NODE_STATUS
 			       ? describe_status(mount, &handle->text_size)
@@ -53,7 +54,8 @@ static int open_node(struct mount *mount, struct node *node, struct fuse_file_in
 	uint64_t number;
 	int error;
 
-	if (node->type != NODE_ENTRY && node->type != NODE_STATUS && node->type != NODE_CHANGES)
+	if (node->type != NODE_ENTRY && node->type != NODE_STATUS &&
+	    node->type != NODE_CHANGES)
 		return -EISDIR;
 	if ((wants_write(fi) || fi->flags & O_TRUNC) && !mount->writable)
 		return -EROFS;
@@ -125,7 +127,8 @@ void ops_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode
 	(void)mode;
 	if (!folder)
 		return;
-	error = mount->writable ? edit_create(mount, folder, name, &entry, &alias) : -EROFS;
+	error = mount->writable ? edit_create(mount, folder, name, &entry, &alias)
+				: -EROFS;
 	if (error == -EEXIST && !(fi->flags & O_EXCL))
 		error = 0; /* another spelling of one that is there */
 	if (!error) {
@@ -159,7 +162,8 @@ static void read_staged(fuse_req_t req, struct staged *staged, size_t size, off_
 	int error = buffer ? 0 : ENOMEM;
 
 	while (!error && done < size) {
-		ssize_t got = pread(staged->fd, buffer + done, size - done, off + (off_t)done);
+		ssize_t got =
+			pread(staged->fd, buffer + done, size - done, off + (off_t)done);
 
 		if (got < 0 && errno == EINTR)
 			continue;
@@ -202,7 +206,8 @@ void ops_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 				      : 0;
 
 		pthread_mutex_unlock(&mount->lock);
-		fuse_reply_buf(req, handle->text + (left ? off : 0), left < size ? left : size);
+		fuse_reply_buf(req, handle->text + (left ? off : 0),
+			       left < size ? left : size);
 		return;
 	}
 	entry = node_entry(&mount->overlay, node);
@@ -213,8 +218,8 @@ void ops_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 			ops_fail(req, -ENOMEM);
 			return;
 		}
-		size = content_text(&mount->overlay, &entry, handle->writer, (uint64_t)off, size,
-				    buffer);
+		size = content_text(&mount->overlay, &entry, handle->writer,
+				    (uint64_t)off, size, buffer);
 		pthread_mutex_unlock(&mount->lock);
 		reply_copy(req, buffer, size);
 		return;

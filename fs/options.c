@@ -14,9 +14,11 @@
 void options_help(void)
 {
 	fputs("usage: bpkfs [options] PACK MOUNTPOINT   mount a pack (read-only)\n"
-	      "       bpkfs -o rw PACK MOUNTPOINT       mount it writable: edits become a new\n"
+	      "       bpkfs -o rw PACK MOUNTPOINT       mount it writable: edits become "
+	      "a new\n"
 	      "                                         pack at unmount\n"
-	      "       bpkfs --unmount MOUNTPOINT        commit, unmount, wait; the exit status is\n"
+	      "       bpkfs --unmount MOUNTPOINT        commit, unmount, wait; the exit "
+	      "status is\n"
 	      "                                         the commit's\n"
 	      "\n"
 	      "  -f              stay in the foreground\n"
@@ -24,8 +26,10 @@ void options_help(void)
 	      "  -s              one thread\n"
 	      "  -h, --help      this text\n"
 	      "  -V, --version   versions\n"
-	      "  -o WORD,...     ro, rw, flat (keep dots in names), uid=N, gid=N, umask=M,\n"
-	      "                  fmask=M, dmask=M, allow_other, allow_root, fsname=NAME,\n"
+	      "  -o WORD,...     ro, rw, flat (keep dots in names), uid=N, gid=N, "
+	      "umask=M,\n"
+	      "                  fmask=M, dmask=M, allow_other, allow_root, "
+	      "fsname=NAME,\n"
 	      "                  staging=DIR, and the words of mount(8)\n",
 	      stdout);
 }
@@ -106,13 +110,15 @@ static bool parse_valued(struct options *options, const char *name, const char *
 static bool parse_word(struct options *options, char *word)
 {
 	/* What mount(8) may pass and what means nothing to a mounted pack. */
-	static const char *const ignored[] = { "nofail", "fail", "noauto", "auto",
-					       "user", "users", "nouser", "owner", "group",
-					       "_netdev", "defaults", "async", "" , NULL };
-	static const char *const kernel[] = { "noatime", "atime", "relatime", "norelatime",
-					      "strictatime", "nodiratime", "diratime", "nosuid",
-					      "suid", "nodev", "dev", "noexec", "exec", "sync",
-					      "dirsync", NULL };
+	static const char *const ignored[] = {
+		"atime",    "relatime", "norelatime", "strictatime", "nodiratime",
+		"diratime", "dev",	"suid",	      "exec",	     "nofail",
+		"fail",	    "noauto",	"auto",	      "user",	     "users",
+		"nouser",   "owner",	"group",      "_netdev",     "defaults",
+		"async",    "",		NULL
+	};
+	static const char *const kernel[] = { "noatime", "nosuid",  "nodev", "noexec",
+					      "sync",	 "dirsync", NULL };
 	char *equals = strchr(word, '=');
 
 	if (strcmp(word, "ro") == 0 || strcmp(word, "rw") == 0) {
@@ -125,11 +131,11 @@ static bool parse_word(struct options *options, char *word)
 		return options->allow_other = true;
 	if (strcmp(word, "allow_root") == 0)
 		return options->allow_root = true;
-	if (one_of(word, ignored) || strncmp(word, "x-", 2) == 0 || strncmp(word, "X-", 2) == 0)
+	if (one_of(word, ignored) || strncmp(word, "x-", 2) == 0 ||
+	    strncmp(word, "X-", 2) == 0)
 		return true;
 	if (one_of(word, kernel))
-		return strcmp(word, "dev") == 0 || strcmp(word, "suid") == 0 ||
-		       pass_on(options, word);
+		return pass_on(options, word);
 	if (equals) {
 		bool known;
 
@@ -177,7 +183,7 @@ enum status options_parse(struct options *options, int argc, char **argv)
 	};
 	int letter, wanted;
 
-	*options = (struct options){ .file_mask = 0, .folder_mask = 0 };
+	*options = (struct options) { .file_mask = 0, .folder_mask = 0 };
 	opterr = 0;
 	while ((letter = getopt_long(argc, argv, ":o:fdshV", long_options, NULL)) >= 0) {
 		switch (letter) {
@@ -210,7 +216,8 @@ enum status options_parse(struct options *options, int argc, char **argv)
 			return STATUS_USAGE;
 		default:
 			if (optopt && optopt != 'u')
-				log_line("unknown option \"-%c\"; see bpkfs --help", optopt);
+				log_line("unknown option \"-%c\"; see bpkfs --help",
+					 optopt);
 			else
 				log_line("unknown option \"%s\"; see bpkfs --help",
 					 argv[optind - 1]);

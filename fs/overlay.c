@@ -63,13 +63,15 @@ static size_t base_count(const struct overlay *overlay, enum item_kind kind)
 	}
 }
 
-static const char *base_name(const struct overlay *overlay, enum item_kind kind, size_t index,
-			     size_t *ret_size)
+static const char *base_name(const struct overlay *overlay, enum item_kind kind,
+			     size_t index, size_t *ret_size)
 {
 	if (kind == ITEM_TENSOR)
-		return bpk_tensor_name(bpk_reader_tensor(overlay->reader, index), ret_size);
+		return bpk_tensor_name(bpk_reader_tensor(overlay->reader, index),
+				       ret_size);
 	if (kind == ITEM_SCALAR)
-		return bpk_scalar_name(bpk_reader_scalar(overlay->reader, index), ret_size);
+		return bpk_scalar_name(bpk_reader_scalar(overlay->reader, index),
+				       ret_size);
 	return bpk_metadata_key(bpk_reader_metadata(overlay->reader, index), ret_size);
 }
 
@@ -91,7 +93,8 @@ static size_t base_lower_bound(const struct overlay *overlay, enum item_kind kin
 	return low;
 }
 
-static struct item *promoted(const struct overlay *overlay, enum item_kind kind, size_t index)
+static struct item *promoted(const struct overlay *overlay, enum item_kind kind,
+			     size_t index)
 {
 	if (kind >= PACK_KIND_COUNT || !overlay->promoted[kind])
 		return NULL;
@@ -105,7 +108,8 @@ static uint64_t base_id(enum item_kind kind, size_t index)
 
 /* Tables ------------------------------------------------------------------- */
 
-static size_t table_lower_bound(const struct item_table *table, const char *name, size_t size)
+static size_t table_lower_bound(const struct item_table *table, const char *name,
+				size_t size)
 {
 	size_t low = 0, high = table->count;
 
@@ -202,7 +206,8 @@ bool item_data_valid(const struct overlay *overlay, const struct item *item)
 	if (!item->staged || item->shape_follows)
 		return true;
 	if (item->dtype != BPK_DTYPE_QFLOAT &&
-	    !bpk_shape_size(item->dtype, item->shape, item->rank, &wanted) && wanted == size)
+	    !bpk_shape_size(item->dtype, item->shape, item->rank, &wanted) &&
+	    wanted == size)
 		return true;
 	/* A scheme tells no length, and a pack may hold odd ones: as before is right. */
 	return item->base != NO_BASE &&
@@ -213,7 +218,7 @@ bool item_data_valid(const struct overlay *overlay, const struct item *item)
 
 void overlay_init(struct overlay *overlay, const struct bpk_reader *reader, bool writable)
 {
-	*overlay = (struct overlay){
+	*overlay = (struct overlay) {
 		.reader = reader,
 		.writable = writable,
 		.next_id = OVERLAY_FIRST_ID,
@@ -235,7 +240,7 @@ void overlay_done(struct overlay *overlay)
 	free(overlay->gone.items);
 	for (size_t kind = 0; kind < PACK_KIND_COUNT; kind++)
 		free(overlay->promoted[kind]);
-	*overlay = (struct overlay){ 0 };
+	*overlay = (struct overlay) { 0 };
 }
 
 uint64_t entry_id(const struct entry *entry)
@@ -273,7 +278,7 @@ bool overlay_seek(const struct overlay *overlay, enum item_kind kind, const char
 	}
 	if (!item && index >= count)
 		return false;
-	*ret_entry = (struct entry){ kind, item ? item->base : index, item };
+	*ret_entry = (struct entry) { kind, item ? item->base : index, item };
 	return true;
 }
 
@@ -307,7 +312,7 @@ bool overlay_next(const struct overlay *overlay, const struct entry *entry,
 	    !overlay->tables[entry->kind].count) {
 		if (entry->base + 1 >= count)
 			return false;
-		*ret_entry = (struct entry){ entry->kind, entry->base + 1, NULL };
+		*ret_entry = (struct entry) { entry->kind, entry->base + 1, NULL };
 		return true;
 	}
 	above = malloc(size + 1);
@@ -321,8 +326,8 @@ bool overlay_next(const struct overlay *overlay, const struct entry *entry,
 	return found;
 }
 
-bool overlay_has_prefix(const struct overlay *overlay, enum item_kind kind, const char *prefix,
-			size_t size)
+bool overlay_has_prefix(const struct overlay *overlay, enum item_kind kind,
+			const char *prefix, size_t size)
 {
 	struct entry entry;
 	size_t other_size;
@@ -342,7 +347,8 @@ bool overlay_metadata_fits(const struct overlay *overlay, uint64_t more)
 	uint64_t sum;
 
 	bpk_limits_init(&limits);
-	return bpk_add_u64(overlay->metadata_estimate, more, &sum) && sum <= limits.metadata_size;
+	return bpk_add_u64(overlay->metadata_estimate, more, &sum) &&
+	       sum <= limits.metadata_size;
 }
 
 /* An upper bound: what is freed by a removal is not given back, as the estimate
@@ -352,8 +358,8 @@ void overlay_account(struct overlay *overlay, uint64_t more)
 	overlay->metadata_estimate += more;
 }
 
-static struct item *item_new(struct overlay *overlay, enum item_kind kind, const char *name,
-			     size_t size)
+static struct item *item_new(struct overlay *overlay, enum item_kind kind,
+			     const char *name, size_t size)
 {
 	struct item *item = calloc(1, sizeof(*item));
 
@@ -396,9 +402,11 @@ static int describe_base(const struct overlay *overlay, struct item *item)
 {
 	switch (item->kind) {
 	case ITEM_TENSOR:
-		return describe_tensor(item, bpk_reader_tensor(overlay->reader, item->base));
+		return describe_tensor(item,
+				       bpk_reader_tensor(overlay->reader, item->base));
 	case ITEM_SCALAR:
-		item->value = bpk_scalar_value(bpk_reader_scalar(overlay->reader, item->base));
+		item->value =
+			bpk_scalar_value(bpk_reader_scalar(overlay->reader, item->base));
 		item->has_value = true;
 		item->type_known = true;
 		return 0;
@@ -419,7 +427,8 @@ static int describe_base(const struct overlay *overlay, struct item *item)
 	}
 }
 
-int overlay_promote(struct overlay *overlay, const struct entry *entry, struct item **ret_item)
+int overlay_promote(struct overlay *overlay, const struct entry *entry,
+		    struct item **ret_item)
 {
 	struct item_table *table = &overlay->tables[entry->kind];
 	struct item *item;
@@ -458,7 +467,8 @@ int overlay_promote(struct overlay *overlay, const struct entry *entry, struct i
 	return 0;
 }
 
-static int room_for_another(const struct overlay *overlay, enum item_kind kind, size_t name_size)
+static int room_for_another(const struct overlay *overlay, enum item_kind kind,
+			    size_t name_size)
 {
 	struct bpk_limits limits;
 
@@ -492,8 +502,8 @@ static void adopt_base(struct overlay *overlay, struct item *item)
 	overlay->promoted[item->kind][index] = item;
 }
 
-int overlay_make(struct overlay *overlay, enum item_kind kind, const char *name, size_t size,
-		 struct item **ret_item)
+int overlay_make(struct overlay *overlay, enum item_kind kind, const char *name,
+		 size_t size, struct item **ret_item)
 {
 	struct item_table *table = &overlay->tables[kind];
 	struct entry taken;
@@ -585,7 +595,8 @@ static int leave_stand_in(struct overlay *overlay, struct item *item)
 int overlay_rename(struct overlay *overlay, struct item *item, enum item_kind kind,
 		   const char *name, size_t size)
 {
-	struct item_table *from = &overlay->tables[item->kind], *to = &overlay->tables[kind];
+	struct item_table *from = &overlay->tables[item->kind],
+			  *to = &overlay->tables[kind];
 	enum item_kind old_kind = item->kind;
 	char *copy;
 	int error;
@@ -667,7 +678,8 @@ int overlay_replace(struct overlay *overlay, struct item *item, struct item *vic
 bool overlay_former_type(const struct overlay *overlay, const char *name, size_t size,
 			 enum bpk_scalar_type *ret_type)
 {
-	const struct bpk_scalar *scalar = bpk_reader_find_scalar(overlay->reader, name, size);
+	const struct bpk_scalar *scalar =
+		bpk_reader_find_scalar(overlay->reader, name, size);
 
 	if (!scalar)
 		return false;
@@ -721,7 +733,8 @@ static bool same_content(const struct overlay *overlay, const struct item *item)
 		const char *value = bpk_metadata_value(
 			bpk_reader_metadata(overlay->reader, item->base), &size);
 
-		return bpk_name_compare(value, size, item->text->data, item->text->size) == 0;
+		return bpk_name_compare(value, size, item->text->data,
+					item->text->size) == 0;
 	}
 	return true;
 }
@@ -754,7 +767,8 @@ bool overlay_invalid(const struct overlay *overlay, const struct item *item)
 }
 
 int overlay_each_change(const struct overlay *overlay,
-			int (*fn)(void *context, const struct item *item, enum change change),
+			int (*fn)(void *context, const struct item *item,
+				  enum change change),
 			void *context)
 {
 	int result = 0;

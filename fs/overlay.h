@@ -45,6 +45,7 @@ struct pending {
 	size_t capacity;
 	unsigned writers; /* handles that may write */
 	bool active;	  /* data holds something */
+	bool written;	  /* more than emptied by an open that truncates */
 	bool refused;	  /* the last close found it invalid: shown to nobody */
 };
 
@@ -101,7 +102,7 @@ struct overlay {
 	bool writable;
 	struct item **promoted[PACK_KIND_COUNT]; /* NULL until something is edited */
 	struct item_table tables[ITEM_KIND_COUNT];
-	struct item_table gone;	    /* promoted items without a name: owned */
+	struct item_table gone;	      /* promoted items without a name: owned */
 	size_t live[PACK_KIND_COUNT]; /* entries there are now */
 	uint64_t next_id;
 	uint64_t next_order;
@@ -115,7 +116,8 @@ struct entry {
 	struct item *item;
 };
 
-void overlay_init(struct overlay *overlay, const struct bpk_reader *reader, bool writable);
+void overlay_init(struct overlay *overlay, const struct bpk_reader *reader,
+		  bool writable);
 void overlay_done(struct overlay *overlay);
 
 /* Inode numbers: those below OVERLAY_FIRST_ID are the caller's. */
@@ -134,8 +136,8 @@ bool overlay_seek(const struct overlay *overlay, enum item_kind kind, const char
 bool overlay_next(const struct overlay *overlay, const struct entry *entry,
 		  struct entry *ret_entry);
 /* Is there a live entry whose name begins with @prefix? */
-bool overlay_has_prefix(const struct overlay *overlay, enum item_kind kind, const char *prefix,
-			size_t size);
+bool overlay_has_prefix(const struct overlay *overlay, enum item_kind kind,
+			const char *prefix, size_t size);
 
 /* Edits. All give 0 or -errno and change nothing on failure. */
 
@@ -143,8 +145,8 @@ bool overlay_has_prefix(const struct overlay *overlay, enum item_kind kind, cons
 int overlay_promote(struct overlay *overlay, const struct entry *entry,
 		    struct item **ret_item);
 /* A new linked item. -EEXIST when the name is taken; limits of a pack: -ENOSPC. */
-int overlay_make(struct overlay *overlay, enum item_kind kind, const char *name, size_t size,
-		 struct item **ret_item);
+int overlay_make(struct overlay *overlay, enum item_kind kind, const char *name,
+		 size_t size, struct item **ret_item);
 /* Take the name away. The item lives on while somebody refers to it. */
 int overlay_remove(struct overlay *overlay, struct item *item);
 /* Give @item another name (and kind, for a scratch file that becomes an entry or
@@ -186,7 +188,8 @@ enum change overlay_change(const struct overlay *overlay, const struct item *ite
 bool overlay_invalid(const struct overlay *overlay, const struct item *item);
 /* Call @fn for every item that is edited or removed; non-zero stops. */
 int overlay_each_change(const struct overlay *overlay,
-			int (*fn)(void *context, const struct item *item, enum change change),
+			int (*fn)(void *context, const struct item *item,
+				  enum change change),
 			void *context);
 bool overlay_dirty(const struct overlay *overlay);
 

@@ -36,6 +36,18 @@ static int write_owner(int fd)
 	return pwrite(fd, text, (size_t)size, 0) == size ? 0 : -EIO;
 }
 
+/* Without it the list may not fit, and then the log has it: no error. */
+static void reserve(int dir_fd)
+{
+	int fd = openat(dir_fd, STAGING_RESERVE,
+			O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+
+	if (fd < 0)
+		return;
+	(void)!posix_fallocate(fd, 0, STAGING_RESERVE_SIZE);
+	close(fd);
+}
+
 int staging_open(struct staging *staging, const char *path, pid_t *ret_owner)
 {
 	struct staging made = { .dir_fd = -1, .lock_fd = -1 };
@@ -49,8 +61,8 @@ int staging_open(struct staging *staging, const char *path, pid_t *ret_owner)
 	made.dir_fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (made.dir_fd < 0)
 		goto fail;
-	made.lock_fd = openat(made.dir_fd, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC,
-			      0600);
+	made.lock_fd = openat(made.dir_fd, "lock",
+			      O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (made.lock_fd < 0)
 		goto fail;
 	if (flock(made.lock_fd, LOCK_EX | LOCK_NB) < 0) {
@@ -61,6 +73,8 @@ int staging_open(struct staging *staging, const char *path, pid_t *ret_owner)
 		goto fail;
 	}
 	error = write_owner(made.lock_fd);
+	if (!error)
+		reserve(made.dir_fd);
 	if (error) {
 		errno = -error;
 		goto fail;
@@ -105,7 +119,7 @@ void staging_close(struct staging *staging, bool remove)
 	close(staging->lock_fd);
 	close(staging->dir_fd);
 	free(staging->path);
-	*staging = (struct staging){ .dir_fd = -1, .lock_fd = -1 };
+	*staging = (struct staging) { .dir_fd = -1, .lock_fd = -1 };
 }
 
 int staged_new(struct staging *staging, struct staged **ret_staged)
@@ -120,8 +134,9 @@ int staged_new(struct staging *staging, struct staged **ret_staged)
 		uint64_t number = __atomic_fetch_add(&staging->next, 1, __ATOMIC_RELAXED);
 
 		snprintf(staged->name, sizeof(staged->name), "%" PRIu64, number);
-		staged->fd = openat(staging->dir_fd, staged->name,
-				    O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+		staged->fd =
+			openat(staging->dir_fd, staged->name,
+			       O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	} while (staged->fd < 0 && errno == EEXIST);
 	if (staged->fd < 0) {
 		int error = -errno;
@@ -247,7 +262,8 @@ int staged_copy(struct staged *staged, int fd, uint64_t off, uint64_t size)
 			continue;
 		}
 		if (done < 0 && left == size &&
-		    (errno == EXDEV || errno == EINVAL || errno == ENOSYS || errno == EOPNOTSUPP))
+		    (errno == EXDEV || errno == EINVAL || errno == ENOSYS ||
+		     errno == EOPNOTSUPP))
 			return copy_by_hand(staged, fd, off, size);
 		return done < 0 ? -errno : -EIO;
 	}

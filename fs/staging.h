@@ -33,6 +33,14 @@ struct staged {
  * *@ret_owner set when another process has it, else those of mkdir and open.
  */
 int staging_open(struct staging *staging, const char *path, pid_t *ret_owner);
+/*
+ * Where a commit that failed says what the staged files are. The room for it is
+ * reserved while the disk may still have some.
+ */
+#define STAGING_RESERVE "reserve"
+#define STAGING_KEPT "kept-edits"
+#define STAGING_RESERVE_SIZE (64 << 10)
+
 /* Close; with @remove everything in it goes, and the folder. */
 void staging_close(struct staging *staging, bool remove);
 

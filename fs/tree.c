@@ -96,7 +96,8 @@ static bool prefix_exists(const struct folder *folder, const char *prefix, size_
 
 bool tree_folder_exists(const struct folder *folder)
 {
-	return !folder->prefix_size || prefix_exists(folder, folder->prefix, folder->prefix_size);
+	return !folder->prefix_size ||
+	       prefix_exists(folder, folder->prefix, folder->prefix_size);
 }
 
 struct item *tree_folder_item(const struct folder *folder)
@@ -118,7 +119,8 @@ struct item *tree_folder_item(const struct folder *folder)
 static int find_cut(const struct folder *folder, const struct name_decoded *decoded,
 		    char **ret_component, size_t *ret_size)
 {
-	char *prefix = join(folder->prefix, folder->prefix_size, decoded->raw, decoded->raw_size);
+	char *prefix = join(folder->prefix, folder->prefix_size, decoded->raw,
+			    decoded->raw_size);
 	size_t prefix_size = folder->prefix_size + decoded->raw_size;
 	struct entry entry;
 	bool more;
@@ -155,11 +157,12 @@ static int resolve_scratch(const struct folder *folder, const char *text, size_t
 	if (size > NAME_SIZE_MAX)
 		return -ENAMETOOLONG;
 	free(ret->name);
-	*ret = (struct resolved){ .found = FOUND_FREE, .kind = ITEM_SCRATCH };
+	*ret = (struct resolved) { .found = FOUND_FREE, .kind = ITEM_SCRATCH };
 	ret->name = scratch_key(folder, text, size, &ret->name_size);
 	if (!ret->name)
 		return -ENOMEM;
-	if (overlay_find(folder->overlay, ITEM_SCRATCH, ret->name, ret->name_size, &ret->entry))
+	if (overlay_find(folder->overlay, ITEM_SCRATCH, ret->name, ret->name_size,
+			 &ret->entry))
 		ret->found = FOUND_ENTRY;
 	return 0;
 }
@@ -179,7 +182,7 @@ int tree_resolve(const struct folder *folder, const char *text, size_t size,
 	size_t cut_size = 0, raw_size;
 	int error;
 
-	*ret = (struct resolved){ .found = FOUND_FREE, .kind = folder->kind };
+	*ret = (struct resolved) { .found = FOUND_FREE, .kind = folder->kind };
 	if (name_is_scratch(text, size))
 		return resolve_scratch(folder, text, size, ret);
 	/* A backup that a tool made: there under the very name it was given. */
@@ -188,7 +191,7 @@ int tree_resolve(const struct folder *folder, const char *text, size_t size,
 		if (error || ret->found == FOUND_ENTRY)
 			return error;
 		resolved_done(ret);
-		*ret = (struct resolved){ .found = FOUND_FREE, .kind = folder->kind };
+		*ret = (struct resolved) { .found = FOUND_FREE, .kind = folder->kind };
 	}
 	error = name_decode(text, size, folder->dots, &decoded);
 	if (error)
@@ -208,7 +211,8 @@ int tree_resolve(const struct folder *folder, const char *text, size_t size,
 		ret->name = join(folder->prefix, folder->prefix_size - 1, NULL, 0);
 		ret->name_size = folder->prefix_size - 1;
 	} else {
-		ret->name = join(folder->prefix, folder->prefix_size, component, raw_size);
+		ret->name =
+			join(folder->prefix, folder->prefix_size, component, raw_size);
 		ret->name_size = folder->prefix_size + raw_size;
 	}
 	free(cut);
@@ -226,7 +230,8 @@ int tree_resolve(const struct folder *folder, const char *text, size_t size,
 			return 0;
 		}
 	}
-	if (overlay_find(folder->overlay, folder->kind, ret->name, ret->name_size, &ret->entry))
+	if (overlay_find(folder->overlay, folder->kind, ret->name, ret->name_size,
+			 &ret->entry))
 		ret->found = FOUND_ENTRY;
 	return 0;
 }
@@ -249,18 +254,20 @@ static int list_entries(const struct folder *folder, tree_list_fn fn, void *cont
 	bool more;
 	int result = 0;
 
-	if (folder->prefix_size &&
-	    overlay_find(overlay, folder->kind, folder->prefix, folder->prefix_size - 1, &entry))
-		result = fn(context, NAME_SELF_TEXT, strlen(NAME_SELF_TEXT), false, NULL, 0,
-			    &entry, entry_id(&entry));
-	more = overlay_seek(overlay, folder->kind, folder->prefix, folder->prefix_size, &entry);
+	if (folder->prefix_size && overlay_find(overlay, folder->kind, folder->prefix,
+						folder->prefix_size - 1, &entry))
+		result = fn(context, NAME_SELF_TEXT, strlen(NAME_SELF_TEXT), false, NULL,
+			    0, &entry, entry_id(&entry));
+	more = overlay_seek(overlay, folder->kind, folder->prefix, folder->prefix_size,
+			    &entry);
 	while (more && !result) {
 		size_t size, rest_size, part;
 		const char *name = entry_name(overlay, &entry, &size), *rest;
 		char *sub;
 
 		if (size < folder->prefix_size ||
-		    (folder->prefix_size && memcmp(name, folder->prefix, folder->prefix_size) != 0))
+		    (folder->prefix_size &&
+		     memcmp(name, folder->prefix, folder->prefix_size) != 0))
 			break;
 		rest = name + folder->prefix_size;
 		rest_size = size - folder->prefix_size;
@@ -279,7 +286,8 @@ static int list_entries(const struct folder *folder, tree_list_fn fn, void *cont
 						made ? made->id : 0, fn, context);
 			/* '/' follows '.': the first name behind the whole folder. */
 			sub[below.prefix_size - 1] = '/';
-			more = overlay_seek(overlay, folder->kind, sub, below.prefix_size, &entry);
+			more = overlay_seek(overlay, folder->kind, sub, below.prefix_size,
+					    &entry);
 		} else {
 			if (folder->dots != NAME_DOTS_SPLIT ||
 			    !prefix_exists(folder, sub, folder->prefix_size + part + 1))
@@ -306,7 +314,8 @@ static int list_made(const struct folder *folder, tree_list_fn fn, void *context
 		int result;
 
 		if (item->name[0] != (char)folder->kind || size <= folder->prefix_size ||
-		    (folder->prefix_size && memcmp(prefix, folder->prefix, folder->prefix_size) != 0))
+		    (folder->prefix_size &&
+		     memcmp(prefix, folder->prefix, folder->prefix_size) != 0))
 			continue;
 		rest = prefix + folder->prefix_size;
 		part = component_size(folder, rest, size - folder->prefix_size);
@@ -318,8 +327,9 @@ static int list_made(const struct folder *folder, tree_list_fn fn, void *context
 		last = rest;
 		last_size = part;
 		result = list_component(folder, rest, part, true, NULL,
-					size == folder->prefix_size + part + 1 ? item->id : 0, fn,
-					context);
+					size == folder->prefix_size + part + 1 ? item->id
+									       : 0,
+					fn, context);
 		if (result)
 			return result;
 	}
@@ -345,8 +355,8 @@ static int list_scratch(const struct folder *folder, tree_list_fn fn, void *cont
 
 		if (item->name_size < size || memcmp(item->name, key, size) != 0)
 			break;
-		result = fn(context, item->name + size, item->name_size - size, false, NULL, 0,
-			    &entry, item->id);
+		result = fn(context, item->name + size, item->name_size - size, false,
+			    NULL, 0, &entry, item->id);
 		more = overlay_next(folder->overlay, &entry, &entry);
 	}
 	free(key);
@@ -362,8 +372,8 @@ int tree_list(const struct folder *folder, tree_list_fn fn, void *context)
 	return result ? result : list_scratch(folder, fn, context);
 }
 
-static int stop_at_first(void *context, const char *file_name, size_t size, bool is_folder,
-			 const char *component, size_t component_length,
+static int stop_at_first(void *context, const char *file_name, size_t size,
+			 bool is_folder, const char *component, size_t component_length,
 			 const struct entry *entry, uint64_t id)
 {
 	(void)context;
@@ -412,8 +422,8 @@ static int rename_prefix(struct overlay *overlay, enum item_kind kind, const cha
 }
 
 /* Scratch keys carry the length of their prefix in front: one folder at a time. */
-static int rename_scratch(struct overlay *overlay, const struct folder *folder, const char *to,
-			  size_t to_size)
+static int rename_scratch(struct overlay *overlay, const struct folder *folder,
+			  const char *to, size_t to_size)
 {
 	struct item_table *table = &overlay->tables[ITEM_SCRATCH];
 	size_t i = 0;
@@ -428,7 +438,8 @@ static int rename_scratch(struct overlay *overlay, const struct folder *folder, 
 
 		for (int j = 0; j < 4; j++)
 			old_size = old_size << 8 | (uint8_t)item->name[j];
-		if (item->name[4] != (char)folder->kind || old_size < folder->prefix_size ||
+		if (item->name[4] != (char)folder->kind ||
+		    old_size < folder->prefix_size ||
 		    memcmp(prefix, folder->prefix, folder->prefix_size) != 0)
 			continue;
 		new_prefix = join(to, to_size, prefix + folder->prefix_size,
@@ -436,9 +447,11 @@ static int rename_scratch(struct overlay *overlay, const struct folder *folder, 
 		moved.prefix = new_prefix;
 		moved.prefix_size = to_size + old_size - folder->prefix_size;
 		key = new_prefix ? scratch_key(&moved, prefix + old_size,
-					       item->name_size - SCRATCH_HEAD - old_size, &key_size)
+					       item->name_size - SCRATCH_HEAD - old_size,
+					       &key_size)
 				 : NULL;
-		error = key ? overlay_rename(overlay, item, ITEM_SCRATCH, key, key_size) : -ENOMEM;
+		error = key ? overlay_rename(overlay, item, ITEM_SCRATCH, key, key_size)
+			    : -ENOMEM;
 		free(new_prefix);
 		free(key);
 		if (error)
@@ -461,10 +474,11 @@ int tree_rename(struct overlay *overlay, const struct folder *folder, const char
 	key = tree_folder_key(&target, &target_size);
 	error = from && key ? 0 : -ENOMEM;
 	if (!error)
-		error = rename_prefix(overlay, folder->kind, folder->prefix, folder->prefix_size,
-				      to, to_size);
+		error = rename_prefix(overlay, folder->kind, folder->prefix,
+				      folder->prefix_size, to, to_size);
 	if (!error)
-		error = rename_prefix(overlay, ITEM_FOLDER, from, from_size, key, target_size);
+		error = rename_prefix(overlay, ITEM_FOLDER, from, from_size, key,
+				      target_size);
 	if (!error)
 		error = rename_scratch(overlay, folder, to, to_size);
 	free(from);

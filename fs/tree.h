@@ -33,8 +33,8 @@ struct resolved {
 	enum found found;
 	enum item_kind kind; /* of what is or may be there: entry kind or scratch */
 	struct entry entry;
-	bool alias;  /* a dotted spelling: never cached */
-	char *name;  /* full name of an entry, key of a scratch file, or component */
+	bool alias; /* a dotted spelling: never cached */
+	char *name; /* full name of an entry, key of a scratch file, or component */
 	size_t name_size;
 };
 
@@ -55,8 +55,8 @@ struct item *tree_folder_item(const struct folder *folder);
 char *tree_folder_key(const struct folder *folder, size_t *ret_size);
 
 /* Call @fn for everything listed. Folders come with id 0 unless they are made. */
-typedef int (*tree_list_fn)(void *context, const char *file_name, size_t size, bool is_folder,
-			    const char *component, size_t component_size,
+typedef int (*tree_list_fn)(void *context, const char *file_name, size_t size,
+			    bool is_folder, const char *component, size_t component_size,
 			    const struct entry *entry, uint64_t id);
 int tree_list(const struct folder *folder, tree_list_fn fn, void *context);
 bool tree_empty(const struct folder *folder);
