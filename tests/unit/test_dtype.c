@@ -148,7 +148,7 @@ Test(dtype, sizes)
 #define TENSOR "\146tensor\143F32"
 #define BLOCK(storage, len)                                                              \
 	"\145block\242\144size\242\147storage" storage "\143len" len "\145dtype\145UE4M" \
-								     "3"
+	"3"
 
 Test(dtype, quantized_text)
 {
@@ -183,7 +183,7 @@ Test(dtype, quantized_text)
 		  "\"len\":0},\"dtype\":\"F16\"}}}" },
 		{ "anything behind unknown keys",
 		  BYTES(Q "\247" VALUE STORE MODE "\141a\206\40\73\377\377\377\377\377"
-						  "\377\377\377\371\76\0\364\365\367"
+			  "\377\377\377\371\76\0\364\365\367"
 			  "\141b\242\1\142\"\n\203\1\2\3\241\140\240"
 			  "\141c\137\101\377\101\0\377"
 			  "\142\302\265\177\141x\177\141y\377\377"),
