@@ -4,8 +4,9 @@
  * Lock order. There is one lock, mount.lock, over the overlay, the nodes and the
  * handles. It is held for a look-up or an edit of tables in memory, and for a
  * write into the staging area, whose order against a truncate or a rename must be
- * the order of the edits. It is never held across a reply, an fsync, a copy of a
- * tensor out of the pack, or a commit. What a reply needs after the lock is let
+ * the order of the edits. That includes the copy of a tensor's old bytes which a
+ * first write into the middle of it needs: others wait for that copy. It is never
+ * held across a reply, an fsync or a commit. What a reply needs after the lock is let
  * go is either immutable (the pack's mapping, which lives until unmount), counted
  * (struct staged), or a copy.
  */
