@@ -255,18 +255,14 @@ static enum status finish(struct mount *mount, struct session *session)
 		 mount->result == STATUS_PACK_CHANGED;
 	if (mount->message[0])
 		log_line("%s", mount->message);
+	mount->staging.keep = failed;
 	for (size_t i = 0; i < mount->handle_count; i++)
 		handle_free(mount, i);
 	free(mount->handles);
-	if (failed) {
-		/* The files must stay: nothing is freed that would remove them. */
-		staging_close(&mount->staging, false);
-	} else {
-		nodes_done(&mount->nodes, &mount->overlay);
-		overlay_done(&mount->overlay);
-		bpk_reader_close(mount->reader);
-		staging_close(&mount->staging, true);
-	}
+	nodes_done(&mount->nodes, &mount->overlay);
+	overlay_done(&mount->overlay);
+	bpk_reader_close(mount->reader);
+	staging_close(&mount->staging, !failed);
 	control_report(session->report_to, mount->result, mount->message);
 	return mount->result;
 }

@@ -204,10 +204,19 @@ void ops_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 		size_t left = (uint64_t)off < handle->text_size
 				      ? handle->text_size - (size_t)off
 				      : 0;
+		/* A copy: the handle may be closed before the reply is over. */
+		char *buffer = malloc(left ? left : 1);
 
+		if (!buffer) {
+			ops_fail(req, -ENOMEM);
+			return;
+		}
+		if (left < size)
+			size = left;
+		if (size)
+			memcpy(buffer, handle->text + off, size);
 		pthread_mutex_unlock(&mount->lock);
-		fuse_reply_buf(req, handle->text + (left ? off : 0),
-			       left < size ? left : size);
+		reply_copy(req, buffer, size);
 		return;
 	}
 	entry = node_entry(&mount->overlay, node);

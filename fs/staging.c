@@ -158,7 +158,8 @@ void staged_unref(struct staged *staged)
 {
 	if (!staged || __atomic_fetch_sub(&staged->refs, 1, __ATOMIC_ACQ_REL) != 1)
 		return;
-	unlinkat(staged->staging->dir_fd, staged->name, 0);
+	if (!staged->staging->keep)
+		unlinkat(staged->staging->dir_fd, staged->name, 0);
 	close(staged->fd);
 	free(staged);
 }

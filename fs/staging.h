@@ -19,6 +19,7 @@ struct staging {
 	int lock_fd;
 	char *path;
 	uint64_t next;
+	bool keep; /* files stay when nobody refers to them any more */
 };
 
 struct staged {

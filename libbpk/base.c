@@ -13,7 +13,7 @@ BPK_EXPORT const char *bpk_version(void)
 
 BPK_EXPORT void bpk_limits_init(struct bpk_limits *limits)
 {
-	*limits = (struct bpk_limits){
+	*limits = (struct bpk_limits) {
 		.file_size = UINT64_C(100) << 30,
 		.metadata_size = UINT64_C(100) << 20,
 		.tensor_size = UINT64_C(10) << 30,

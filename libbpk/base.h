@@ -81,7 +81,8 @@ static inline void bpk_put_le32(uint8_t *p, uint32_t v)
 }
 
 /* Bytewise order of two names: memcmp(), then the shorter first. */
-static inline int bpk_name_compare(const char *a, size_t a_size, const char *b, size_t b_size)
+static inline int bpk_name_compare(const char *a, size_t a_size, const char *b,
+				   size_t b_size)
 {
 	size_t common = a_size < b_size ? a_size : b_size;
 	int order = common ? memcmp(a, b, common) : 0;

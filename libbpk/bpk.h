@@ -218,7 +218,8 @@ const struct bpk_scalar *bpk_reader_find_scalar(const struct bpk_reader *reader,
 
 /** User metadata, likewise. */
 size_t bpk_reader_metadata_count(const struct bpk_reader *reader);
-const struct bpk_metadata *bpk_reader_metadata(const struct bpk_reader *reader, size_t index);
+const struct bpk_metadata *bpk_reader_metadata(const struct bpk_reader *reader,
+					       size_t index);
 const struct bpk_metadata *bpk_reader_find_metadata(const struct bpk_reader *reader,
 						    const char *key, size_t key_size);
 
@@ -244,7 +245,8 @@ size_t bpk_tensor_dtype_text(const struct bpk_tensor *tensor, char *buffer, size
 /** The number of dimensions. */
 size_t bpk_tensor_rank(const struct bpk_tensor *tensor);
 /** Copy the first min(rank, @count) dimensions to @ret_shape. Returns the rank. */
-size_t bpk_tensor_shape(const struct bpk_tensor *tensor, uint64_t *ret_shape, size_t count);
+size_t bpk_tensor_shape(const struct bpk_tensor *tensor, uint64_t *ret_shape,
+			size_t count);
 /** True, and the id in *@ret_param_id, when the tensor has one. */
 bool bpk_tensor_param_id(const struct bpk_tensor *tensor, uint64_t *ret_param_id);
 /** Bytes of data. Not always shape x dtype: see bpk_reader_check(). */
@@ -256,7 +258,8 @@ uint64_t bpk_tensor_off(const struct bpk_tensor *tensor);
  * bpk_tensor_size() bytes. (When another process truncates the file, touching
  * the pages past its new end raises SIGBUS.) Never NULL for a size above 0.
  */
-const void *bpk_tensor_data(const struct bpk_reader *reader, const struct bpk_tensor *tensor);
+const void *bpk_tensor_data(const struct bpk_reader *reader,
+			    const struct bpk_tensor *tensor);
 /** Unknown keys of its descriptor, as bpk_reader_extra(). */
 const void *bpk_tensor_extra(const struct bpk_tensor *tensor, size_t *ret_size,
 			     size_t *ret_count);
@@ -368,9 +371,11 @@ void bpk_writer_allow_odd_sizes(struct bpk_writer *writer, bool allow);
 /** Set a scalar; one of that name is replaced. Errors: _ARGUMENT (no UTF-8), _MEMORY. */
 int bpk_writer_set_scalar(struct bpk_writer *writer, const char *name, size_t name_size,
 			  struct bpk_scalar_value value, struct bpk_error *error);
-/** Set a user key; one of that name is replaced. Errors: _ARGUMENT (no UTF-8), _MEMORY. */
+/** Set a user key; one of that name is replaced. Errors: _ARGUMENT (no UTF-8), _MEMORY.
+ */
 int bpk_writer_set_metadata(struct bpk_writer *writer, const char *key, size_t key_size,
-			    const char *value, size_t value_size, struct bpk_error *error);
+			    const char *value, size_t value_size,
+			    struct bpk_error *error);
 /** Unknown top-level keys, as bpk_reader_extra() gave them: written last, verbatim. */
 int bpk_writer_set_extra(struct bpk_writer *writer, const void *extra, size_t extra_size,
 			 size_t extra_count, struct bpk_error *error);
@@ -380,7 +385,8 @@ int bpk_writer_set_extra(struct bpk_writer *writer, const void *extra, size_t ex
  * touched, may be called at any time and again after more was added.
  * Errors: BPK_ERR_LIMIT, _OVERFLOW, _MEMORY.
  */
-int bpk_writer_plan(struct bpk_writer *writer, uint64_t *ret_size, struct bpk_error *error);
+int bpk_writer_plan(struct bpk_writer *writer, uint64_t *ret_size,
+		    struct bpk_error *error);
 
 /* How a write goes on; zero-initialise. NULL callbacks are not called. */
 struct bpk_write_options {
@@ -408,8 +414,9 @@ int bpk_writer_write_buffer(struct bpk_writer *writer, void *buffer, uint64_t si
 			    struct bpk_error *error);
 /** Into a new buffer that the caller frees with free(3). */
 int bpk_writer_write_new_buffer(struct bpk_writer *writer,
-				const struct bpk_write_options *options, void **ret_buffer,
-				uint64_t *ret_size, struct bpk_error *error);
+				const struct bpk_write_options *options,
+				void **ret_buffer, uint64_t *ret_size,
+				struct bpk_error *error);
 /**
  * To a file, atomically: whoever opens @path sees the old file or the complete
  * new one, also after a crash. The new bytes go to a scratch file in the same
@@ -421,7 +428,8 @@ int bpk_writer_write_new_buffer(struct bpk_writer *writer,
  * scratch file is left.
  */
 int bpk_writer_write_file(struct bpk_writer *writer, const char *path,
-			  const struct bpk_write_options *options, struct bpk_error *error);
+			  const struct bpk_write_options *options,
+			  struct bpk_error *error);
 /**
  * To a file in place: opened (created with 0666 less the umask), truncated and
  * written from the front, not flushed. A failure leaves a short file: for

@@ -503,7 +503,7 @@ int bpk_cbor_skip(struct bpk_cursor *cursor)
 
 	do {
 		struct bpk_item item;
-		bool more;
+		bool more = false;
 		int err;
 
 		if (used) {

@@ -6,8 +6,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-int bpk_fail(struct bpk_error *error, int negative_errno, enum bpk_code code, uint64_t offset,
-	     const char *format, ...)
+int bpk_fail(struct bpk_error *error, int negative_errno, enum bpk_code code,
+	     uint64_t offset, const char *format, ...)
 {
 	va_list args;
 

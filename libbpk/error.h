@@ -11,8 +11,8 @@
  * Fill @error (NULL is accepted) and return @negative_errno, so that a failing
  * function ends with "return bpk_fail(...)". A message that does not fit is cut.
  */
-int bpk_fail(struct bpk_error *error, int negative_errno, enum bpk_code code, uint64_t offset,
-	     const char *format, ...) BPK_PRINTF(5, 6);
+int bpk_fail(struct bpk_error *error, int negative_errno, enum bpk_code code,
+	     uint64_t offset, const char *format, ...) BPK_PRINTF(5, 6);
 
 /* A name from a pack, fit for a message: quoted, control and non-ASCII bytes
  * escaped as \xNN, quotes and backslashes escaped, shortened with "..." to fit. */

@@ -299,7 +299,7 @@ static size_t copy_in_kernel(struct bpk_io_file *file, int fd, uint64_t off, siz
 static int copy_by_hand(struct bpk_io_file *file, int fd, uint64_t off, size_t size,
 			size_t *ret_done, bool *ret_source_failed)
 {
-	size_t done;
+	size_t done = 0;
 	int r;
 
 	if (!file->buffer) {

@@ -299,8 +299,8 @@ static int parse_descriptor(struct parser *parser, struct bpk_tensor *tensor)
 	};
 	struct bpk_container container;
 	struct spans spans = { .count = 0 };
-	unsigned int seen = 0, key;
-	size_t pos;
+	unsigned int seen = 0, key = 0;
+	size_t pos = 0;
 	bool more;
 	int err;
 
@@ -509,7 +509,7 @@ static int parse_map(struct parser *parser, const char *what,
 		     int (*parse_entry)(struct parser *parser))
 {
 	struct bpk_container container;
-	size_t pos;
+	size_t pos = 0;
 	bool more;
 	int err;
 
@@ -551,8 +551,8 @@ static int parse_root(struct parser *parser)
 	struct bpk_meta *meta = parser->meta;
 	struct bpk_container container;
 	struct spans spans = { .count = 0 };
-	unsigned int seen = 0, key;
-	size_t pos;
+	unsigned int seen = 0, key = 0;
+	size_t pos = 0;
 	bool more;
 	int err;
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what is missing (Debian 12 and 13), builds, runs every test, counts.
 #
-#     tests/run.sh [--build DIR] [--] [meson setup options]
+#     tests/run.sh [--build DIR] [--suite NAME]... [--] [meson setup options]
 #
 # The build goes to build/ unless told otherwise. The mount tests need /dev/fuse:
 # without it they are skipped, which is a failure when CI is set. A run with
@@ -10,9 +10,11 @@ set -eu -o pipefail
 
 top=$(cd "$(dirname "$0")/.." && pwd)
 build=$top/build
+suites=()
 while [ $# -gt 0 ]; do
     case $1 in
     --build) build=${2:?--build needs a directory}; shift 2 ;;
+    --suite) suites+=(--suite "${2:?--suite needs a name}"); shift 2 ;;
     --) shift; break ;;
     -h | --help) sed -n '2,9s/^# \{0,1\}//p' "$0"; exit 0 ;;
     *) echo "$0: unknown option $1 (see --help)" >&2; exit 2 ;;
@@ -38,7 +40,7 @@ fi
 log=$build/meson-logs/testlog.json
 rm -f "$log"
 status=0
-meson test -C "$build" --no-rebuild --print-errorlogs \
+meson test -C "$build" --no-rebuild --print-errorlogs ${suites[@]+"${suites[@]}"} \
     --timeout-multiplier "${BPKFS_TEST_TIMEOUT:-1}" || status=$?
 
 if [ ! -s "$log" ]; then

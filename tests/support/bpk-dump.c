@@ -68,7 +68,8 @@ static void put_dtype(const struct bpk_tensor *tensor)
 	char *text = allocate(size);
 	size_t length;
 
-	if (bpk_tensor_dtype_text(tensor, text, size) != size - 1 || strlen(text) != size - 1) {
+	if (bpk_tensor_dtype_text(tensor, text, size) != size - 1 ||
+	    strlen(text) != size - 1) {
 		fprintf(stderr, "the text of a dtype changes its size\n");
 		exit(2);
 	}
@@ -150,7 +151,8 @@ static void put_scalar(const struct bpk_reader *reader, const struct bpk_scalar 
 	}
 }
 
-static void put_metadata(const struct bpk_reader *reader, const struct bpk_metadata *metadata)
+static void put_metadata(const struct bpk_reader *reader,
+			 const struct bpk_metadata *metadata)
 {
 	size_t size;
 	const char *text = bpk_metadata_key(metadata, &size);
@@ -165,8 +167,8 @@ static void put_metadata(const struct bpk_reader *reader, const struct bpk_metad
 	put_string(text, size);
 }
 
-static int put_finding(void *context, enum bpk_finding finding, const struct bpk_tensor *tensor,
-		       const char *message)
+static int put_finding(void *context, enum bpk_finding finding,
+		       const struct bpk_tensor *tensor, const char *message)
 {
 	static const char *const names[] = { "size_mismatch", "unaligned", "overlap",
 					     "metadata_trailer", "data_trailer" };

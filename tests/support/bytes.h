@@ -25,8 +25,8 @@ static inline uint8_t *bytes_copy(const void *bytes, size_t size)
 
 /* Header, @metadata, padding and @data_size bytes 0, 1, 2, ...; without padding
  * when @data_size is 0. For free(3). */
-static inline uint8_t *bytes_pack(const void *metadata, size_t metadata_size, size_t data_size,
-				  size_t *ret_size)
+static inline uint8_t *bytes_pack(const void *metadata, size_t metadata_size,
+				  size_t data_size, size_t *ret_size)
 {
 	size_t end = 10 + metadata_size, data_off = (end + 255) / 256 * 256;
 	size_t size = data_size ? data_off + data_size : end;

@@ -10,9 +10,10 @@
 
 TestSuite(cbor, .fini = leak_check);
 
-static struct bpk_cursor cursor_at(const uint8_t *data, size_t size, struct bpk_error *error)
+static struct bpk_cursor cursor_at(const uint8_t *data, size_t size,
+				   struct bpk_error *error)
 {
-	return (struct bpk_cursor){
+	return (struct bpk_cursor) {
 		.data = data,
 		.size = size,
 		.base_off = 1000,
@@ -61,7 +62,8 @@ Test(cbor, heads)
 		{ "true, two bytes", BYTES("\370\25"), BPK_ITEM_TRUE, 0, 0, 0 },
 		{ "null, two bytes", BYTES("\370\26"), BPK_ITEM_NULL, 0, 0, 0 },
 		{ "undefined, two bytes", BYTES("\370\27"), BPK_ITEM_UNDEFINED, 0, 0, 0 },
-		{ "f16 1.5", BYTES("\371\76\0"), BPK_ITEM_FLOAT, 0x3ff8000000000000, 0, 0 },
+		{ "f16 1.5", BYTES("\371\76\0"), BPK_ITEM_FLOAT, 0x3ff8000000000000, 0,
+		  0 },
 		{ "f32 0.1f", BYTES("\372\75\314\314\315"), BPK_ITEM_FLOAT,
 		  0x3fb99999a0000000, 0, 0 },
 		{ "f32 signaling NaN", BYTES("\372\177\240\0\1"), BPK_ITEM_FLOAT,
@@ -77,8 +79,8 @@ Test(cbor, heads)
 		{ "tag u16", BYTES("\331\331\367\5"), BPK_ITEM_UINT, 5, 1, 0 },
 		{ "tag u32", BYTES("\332\1\2\3\4\5"), BPK_ITEM_UINT, 5, 1, 0 },
 		{ "tag u64", BYTES("\333\1\2\3\4\5\6\7\10\5"), BPK_ITEM_UINT, 5, 1, 0 },
-		{ "eight tags", BYTES("\300\300\300\300\300\300\300\300\5"), BPK_ITEM_UINT, 5,
-		  8, 0 },
+		{ "eight tags", BYTES("\300\300\300\300\300\300\300\300\5"),
+		  BPK_ITEM_UINT, 5, 8, 0 },
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
@@ -89,12 +91,14 @@ Test(cbor, heads)
 
 		cr_expect_eq(bpk_cbor_next(&cursor, &item), 0, "%s: %s", rows[i].label,
 			     error.message);
-		cr_expect_eq(item.type, rows[i].type, "%s: type %d", rows[i].label, item.type);
+		cr_expect_eq(item.type, rows[i].type, "%s: type %d", rows[i].label,
+			     item.type);
 		cr_expect_eq(item.number, rows[i].number, "%s: %llx", rows[i].label,
 			     (unsigned long long)item.number);
 		cr_expect_eq(item.tags, rows[i].tags, "%s", rows[i].label);
 		cr_expect_eq(item.indefinite, rows[i].indefinite, "%s", rows[i].label);
-		cr_expect_eq(cursor.pos, rows[i].size, "%s: stopped early", rows[i].label);
+		cr_expect_eq(cursor.pos, rows[i].size, "%s: stopped early",
+			     rows[i].label);
 		cr_expect_eq(cursor.depth, 0, "%s", rows[i].label);
 		free(data);
 	}
@@ -118,8 +122,8 @@ Test(cbor, skips_whole_items)
 		{ "map as a key", BYTES("\241\240\240") },
 		{ "tags in between", BYTES("\301\202\302\1\303\2") },
 		{ "eight deep", BYTES("\201\201\201\201\201\201\201\201\5") },
-		{ "eight deep twice",
-		  BYTES("\202\201\201\201\201\201\201\201\5\201\201\201\201\201\201\201\5") },
+		{ "eight deep twice", BYTES("\202\201\201\201\201\201\201\201\5\201\201"
+					    "\201\201\201\201\201\5") },
 		{ "deep by tags", BYTES("\202\301\301\301\301\301\301\301\1\307\201\3") },
 	};
 
@@ -132,15 +136,17 @@ Test(cbor, skips_whole_items)
 			     error.message);
 		cr_expect_eq(cursor.pos, rows[i].size, "%s: at %zu", rows[i].label,
 			     cursor.pos);
-		cr_expect_eq(cursor.depth, 0, "%s: depth %u", rows[i].label, cursor.depth);
+		cr_expect_eq(cursor.depth, 0, "%s: depth %u", rows[i].label,
+			     cursor.depth);
 		free(data);
 	}
 }
 
 Test(cbor, refuses)
 {
-	static const char end[] = "the metadata ends inside a value: the size in the header or "
-				  "a count is wrong, or bytes are missing";
+	static const char end[] =
+		"the metadata ends inside a value: the size in the header or "
+		"a count is wrong, or bytes are missing";
 	static const char deep[] = "more than 8 containers and tags inside each other";
 	static const struct {
 		const char *label, *bytes;
@@ -155,12 +161,12 @@ Test(cbor, refuses)
 		{ "half a tag", BYTES("\331\1"), 0, BPK_ERR_MALFORMED, end },
 		{ "a tag of nothing", BYTES("\301"), 1, BPK_ERR_MALFORMED, end },
 		{ "half a text", BYTES("\143ab"), 0, BPK_ERR_MALFORMED, end },
-		{ "text of 2^64-1",
-		  BYTES("\173\377\377\377\377\377\377\377\377abc"), 0, BPK_ERR_MALFORMED, end },
-		{ "bytes of 2^63", BYTES("\133\200\0\0\0\0\0\0\0abc"), 0, BPK_ERR_MALFORMED,
-		  end },
-		{ "array of 2^60", BYTES("\233\20\0\0\0\0\0\0\0\1"), 10, BPK_ERR_MALFORMED,
-		  end },
+		{ "text of 2^64-1", BYTES("\173\377\377\377\377\377\377\377\377abc"), 0,
+		  BPK_ERR_MALFORMED, end },
+		{ "bytes of 2^63", BYTES("\133\200\0\0\0\0\0\0\0abc"), 0,
+		  BPK_ERR_MALFORMED, end },
+		{ "array of 2^60", BYTES("\233\20\0\0\0\0\0\0\0\1"), 10,
+		  BPK_ERR_MALFORMED, end },
 		{ "array without end", BYTES("\237\1"), 2, BPK_ERR_MALFORMED, end },
 		{ "text without end", BYTES("\177\141a"), 3, BPK_ERR_MALFORMED, end },
 		{ "reserved 28", BYTES("\34"), 0, BPK_ERR_MALFORMED,
@@ -198,7 +204,8 @@ Test(cbor, refuses)
 		{ "nine tags", BYTES("\300\300\300\300\300\300\300\300\300\5"), 8,
 		  BPK_ERR_LIMIT, deep },
 		{ "tags on the way count",
-		  BYTES("\301\201\301\201\301\201\301\201\301\5"), 8, BPK_ERR_LIMIT, deep },
+		  BYTES("\301\201\301\201\301\201\301\201\301\5"), 8, BPK_ERR_LIMIT,
+		  deep },
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
@@ -207,11 +214,11 @@ Test(cbor, refuses)
 		struct bpk_cursor cursor = cursor_at(data, rows[i].size, &error);
 		int err = bpk_cbor_skip(&cursor);
 
-		cr_expect_eq(err, rows[i].code == BPK_ERR_LIMIT ? -EFBIG : -EBADMSG, "%s: %d",
-			     rows[i].label, err);
+		cr_expect_eq(err, rows[i].code == BPK_ERR_LIMIT ? -EFBIG : -EBADMSG,
+			     "%s: %d", rows[i].label, err);
 		cr_expect_eq(error.code, rows[i].code, "%s", rows[i].label);
-		cr_expect_eq(error.offset, 1000 + rows[i].pos, "%s: at %llu", rows[i].label,
-			     (unsigned long long)error.offset);
+		cr_expect_eq(error.offset, 1000 + rows[i].pos, "%s: at %llu",
+			     rows[i].label, (unsigned long long)error.offset);
 		cr_expect_str_eq(error.message, rows[i].message, "%s: %s", rows[i].label,
 				 error.message);
 		free(data);
@@ -246,7 +253,8 @@ Test(cbor, text_is_moved_together)
 		{ "empty", BYTES("\140\0"), "" },
 		{ "two chunks", BYTES("\177\142ab\141c\377\0"), "abc" },
 		{ "no chunk", BYTES("\177\377\0"), "" },
-		{ "chunks of chunks", BYTES("\177\177\141a\141b\377\177\377\141c\377\0"), "abc" },
+		{ "chunks of chunks", BYTES("\177\177\141a\141b\377\177\377\141c\377\0"),
+		  "abc" },
 		{ "tagged", BYTES("\330\40\142hi\0"), "hi" },
 	};
 
@@ -257,8 +265,8 @@ Test(cbor, text_is_moved_together)
 		const char *text = NULL;
 		size_t size = 99;
 
-		cr_expect_eq(bpk_cbor_text(&cursor, data, "it", &text, &size), 0, "%s: %s",
-			     rows[i].label, error.message);
+		cr_expect_eq(bpk_cbor_text(&cursor, data, "it", &text, &size), 0,
+			     "%s: %s", rows[i].label, error.message);
 		cr_expect_eq(size, strlen(rows[i].text), "%s: %zu", rows[i].label, size);
 		cr_expect_arr_eq(text, rows[i].text, size, "%s", rows[i].label);
 		cr_expect_eq(cursor.pos, rows[i].size - 1, "%s", rows[i].label);
@@ -288,7 +296,8 @@ Test(cbor, words_leave_the_bytes_alone)
 	cr_assert_eq(bpk_cbor_word(&cursor, "it", word, &size), 0);
 	cr_expect_eq(size, 40);
 	cr_expect_eq(cursor.pos, 42);
-	cr_expect_not(bpk_word_is(word, size, "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"));
+	cr_expect_not(
+		bpk_word_is(word, size, "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"));
 	free(data);
 
 	cursor = cursor_at((const uint8_t *)"\101a", 2, &error);
@@ -339,17 +348,17 @@ Test(cbor, widening)
 	};
 
 	for (size_t i = 0; i < sizeof(half) / sizeof(*half); i++)
-		cr_expect_eq(bpk_float_widen_f16(half[i].bits), half[i].wide, "f16 %s: %llx",
-			     half[i].label,
+		cr_expect_eq(bpk_float_widen_f16(half[i].bits), half[i].wide,
+			     "f16 %s: %llx", half[i].label,
 			     (unsigned long long)bpk_float_widen_f16(half[i].bits));
 	for (size_t i = 0; i < sizeof(single) / sizeof(*single); i++)
-		cr_expect_eq(bpk_float_widen_f32(single[i].bits), single[i].wide, "f32 %s: %llx",
-			     single[i].label,
+		cr_expect_eq(bpk_float_widen_f32(single[i].bits), single[i].wide,
+			     "f32 %s: %llx", single[i].label,
 			     (unsigned long long)bpk_float_widen_f32(single[i].bits));
 	/* Every f16 bit by bit would be this again; the compiler knows better. */
 	for (uint32_t bits = 0; bits < 0x7c00; bits++) {
-		double value = bits < 0x400 ? bits * 0x1p-24 :
-					      (1024.0 + (bits & 1023)) * 0x1p-25 *
+		double value = bits < 0x400 ? bits * 0x1p-24
+					    : (1024.0 + (bits & 1023)) * 0x1p-25 *
 						      (double)(1u << (bits >> 10));
 		uint64_t wide;
 

@@ -9,8 +9,8 @@
 
 TestSuite(dtype, .fini = leak_check);
 
-static int parse(const void *bytes, size_t size, enum bpk_dtype *ret_dtype, size_t *ret_pos,
-		 struct bpk_error *error)
+static int parse(const void *bytes, size_t size, enum bpk_dtype *ret_dtype,
+		 size_t *ret_pos, struct bpk_error *error)
 {
 	uint8_t *data = bytes_copy(bytes, size);
 	struct bpk_cursor cursor = {
@@ -64,14 +64,16 @@ Test(dtype, table)
 		char text[32];
 
 		cr_expect_str_eq(bpk_dtype_name(rows[i].dtype), name);
-		cr_expect_eq(bpk_dtype_element_size(rows[i].dtype), rows[i].element_size, "%s",
-			     name);
+		cr_expect_eq(bpk_dtype_element_size(rows[i].dtype), rows[i].element_size,
+			     "%s", name);
 		if (rows[i].dtype == BPK_DTYPE_QFLOAT) {
 			cr_expect_null(cbor);
-			cr_expect_eq(bpk_dtype_from_name(name, strlen(name), &dtype), -EINVAL);
+			cr_expect_eq(bpk_dtype_from_name(name, strlen(name), &dtype),
+				     -EINVAL);
 			continue;
 		}
-		cr_expect_eq(bpk_dtype_from_name(name, strlen(name), &dtype), 0, "%s", name);
+		cr_expect_eq(bpk_dtype_from_name(name, strlen(name), &dtype), 0, "%s",
+			     name);
 		cr_expect_eq(dtype, rows[i].dtype, "%s", name);
 		cr_assert_not_null(cbor, "%s", name);
 		cr_expect_eq(parse(cbor, size, &dtype, &pos, &error), 0, "%s: %s", name,
@@ -86,14 +88,14 @@ Test(dtype, table)
 
 Test(dtype, names_are_exact)
 {
-	static const char *const names[] = { "", "f32", "F3", "F321", "QFloat", "Bool(native)",
-					     "Bool()", "Flex" };
+	static const char *const names[] = { "",       "f32",	       "F3",	 "F321",
+					     "QFloat", "Bool(native)", "Bool()", "Flex" };
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
 		enum bpk_dtype dtype = BPK_DTYPE_I8;
 
-		cr_expect_eq(bpk_dtype_from_name(names[i], strlen(names[i]), &dtype), -EINVAL,
-			     "%s", names[i]);
+		cr_expect_eq(bpk_dtype_from_name(names[i], strlen(names[i]), &dtype),
+			     -EINVAL, "%s", names[i]);
 		cr_expect_eq(dtype, BPK_DTYPE_I8);
 	}
 }
@@ -111,18 +113,29 @@ Test(dtype, sizes)
 		{ "rank 0", BPK_DTYPE_F32, { 0 }, 0, 0, 4 },
 		{ "rank 3", BPK_DTYPE_F16, { 2, 3, 4 }, 3, 0, 48 },
 		{ "a zero", BPK_DTYPE_F64, { 5, 0 }, 2, 0, 0 },
-		{ "a zero behind too much", BPK_DTYPE_F64, { 1ull << 63, 4, 0 }, 3, 0, 0 },
+		{ "a zero behind too much",
+		  BPK_DTYPE_F64,
+		  { 1ull << 63, 4, 0 },
+		  3,
+		  0,
+		  0 },
 		{ "the most", BPK_DTYPE_U8, { UINT64_MAX }, 1, 0, UINT64_MAX },
 		{ "too much", BPK_DTYPE_U16, { 1ull << 63 }, 1, -EOVERFLOW, 7 },
-		{ "wraps to 8", BPK_DTYPE_F32, { 0x8000000000000002, 2 }, 2, -EOVERFLOW, 7 },
+		{ "wraps to 8",
+		  BPK_DTYPE_F32,
+		  { 0x8000000000000002, 2 },
+		  2,
+		  -EOVERFLOW,
+		  7 },
 		{ "quantized", BPK_DTYPE_QFLOAT, { 2 }, 1, -EINVAL, 7 },
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
 		uint64_t size = 7;
 
-		cr_expect_eq(bpk_shape_size(rows[i].dtype, rows[i].shape, rows[i].rank, &size),
-			     rows[i].err, "%s", rows[i].label);
+		cr_expect_eq(
+			bpk_shape_size(rows[i].dtype, rows[i].shape, rows[i].rank, &size),
+			rows[i].err, "%s", rows[i].label);
 		cr_expect_eq(size, rows[i].size, "%s: %llu", rows[i].label,
 			     (unsigned long long)size);
 	}
@@ -134,7 +147,8 @@ Test(dtype, sizes)
 #define MODE "\144mode\151Symmetric"
 #define TENSOR "\146tensor\143F32"
 #define BLOCK(storage, len)                                                              \
-	"\145block\242\144size\242\147storage" storage "\143len" len "\145dtype\145UE4M3"
+	"\145block\242\144size\242\147storage" storage "\143len" len "\145dtype\145UE4M" \
+	"3"
 
 Test(dtype, quantized_text)
 {
@@ -143,16 +157,20 @@ Test(dtype, quantized_text)
 		size_t size;
 		const char *text;
 	} rows[] = {
-		{ "as written today", BYTES(Q "\245" VALUE STORE MODE TENSOR "\145block\366"),
+		{ "as written today",
+		  BYTES(Q "\245" VALUE STORE MODE TENSOR "\145block\366"),
 		  "{\"QFloat\":{\"value\":\"Q8S\",\"store\":{\"PackedU32\":0},"
 		  "\"mode\":\"Symmetric\",\"tensor\":\"F32\",\"block\":null}}" },
-		{ "a block", BYTES(Q "\244" VALUE "\145store\146Native\144mode\146Lookup" BLOCK(
-					"\205\30\40\1\1\1\1", "\1")),
-		  "{\"QFloat\":{\"value\":\"Q8S\",\"store\":\"Native\",\"mode\":\"Lookup\","
+		{ "a block",
+		  BYTES(Q "\244" VALUE "\145store\146Native\144mode\146Lookup" BLOCK(
+			  "\205\30\40\1\1\1\1", "\1")),
+		  "{\"QFloat\":{\"value\":\"Q8S\",\"store\":\"Native\",\"mode\":"
+		  "\"Lookup\","
 		  "\"block\":{\"size\":{\"storage\":[32,1,1,1,1],\"len\":1},"
 		  "\"dtype\":\"UE4M3\"}}}" },
 		{ "older",
-		  BYTES(Q "\245" VALUE "\145param\143F32" STORE "\145level\146Tensor" MODE),
+		  BYTES(Q "\245" VALUE "\145param\143F32" STORE
+			  "\145level\146Tensor" MODE),
 		  "{\"QFloat\":{\"value\":\"Q8S\",\"param\":\"F32\","
 		  "\"store\":{\"PackedU32\":0},\"level\":\"Tensor\","
 		  "\"mode\":\"Symmetric\"}}" },
@@ -164,8 +182,8 @@ Test(dtype, quantized_text)
 		  "\"mode\":\"Symmetric\",\"block\":{\"size\":{\"storage\":[1,1,1,1,1],"
 		  "\"len\":0},\"dtype\":\"F16\"}}}" },
 		{ "anything behind unknown keys",
-		  BYTES(Q "\247" VALUE STORE MODE
-			  "\141a\206\40\73\377\377\377\377\377\377\377\377\371\76\0\364\365\367"
+		  BYTES(Q "\247" VALUE STORE MODE "\141a\206\40\73\377\377\377\377\377"
+			  "\377\377\377\371\76\0\364\365\367"
 			  "\141b\242\1\142\"\n\203\1\2\3\241\140\240"
 			  "\141c\137\101\377\101\0\377"
 			  "\142\302\265\177\141x\177\141y\377\377"),
@@ -186,12 +204,15 @@ Test(dtype, quantized_text)
 			     "%s: %s", rows[i].label, error.message);
 		cr_expect_eq(dtype, BPK_DTYPE_QFLOAT, "%s", rows[i].label);
 		cr_expect_eq(pos, rows[i].size, "%s", rows[i].label);
-		size = bpk_dtype_text(dtype, rows[i].bytes, rows[i].size, text, sizeof(text));
+		size = bpk_dtype_text(dtype, rows[i].bytes, rows[i].size, text,
+				      sizeof(text));
 		cr_expect_str_eq(text, rows[i].text, "%s: %s", rows[i].label, text);
 		cr_expect_eq(size, strlen(text), "%s", rows[i].label);
-		cr_expect_eq(bpk_dtype_text(dtype, rows[i].bytes, rows[i].size, NULL, 0), size);
+		cr_expect_eq(bpk_dtype_text(dtype, rows[i].bytes, rows[i].size, NULL, 0),
+			     size);
 		memset(cut, '?', sizeof(cut));
-		cr_expect_eq(bpk_dtype_text(dtype, rows[i].bytes, rows[i].size, cut, 11), size);
+		cr_expect_eq(bpk_dtype_text(dtype, rows[i].bytes, rows[i].size, cut, 11),
+			     size);
 		cr_expect_str_eq(cut, "{\"QFloat\":");
 		cr_expect_eq(cut[11], '?');
 	}
@@ -204,12 +225,14 @@ Test(dtype, refuses)
 		size_t size, pos;
 		const char *message;
 	} rows[] = {
-		{ "case", BYTES("\143f32"), 0, "the dtype is \"f32\", which is not known" },
+		{ "case", BYTES("\143f32"), 0,
+		  "the dtype is \"f32\", which is not known" },
 		{ "empty", BYTES("\140"), 0, "the dtype is \"\", which is not known" },
 		{ "a number", BYTES("\5"), 0,
 		  "the dtype must be text or a map, here it is an unsigned integer" },
 		{ "a word too long", BYTES("\170\41xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"), 0,
-		  "the dtype is \"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\" and more, which is not "
+		  "the dtype is \"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\" and more, which is "
+		  "not "
 		  "known" },
 		{ "no entry", BYTES("\240"), 0,
 		  "the dtype must be a map of exactly one entry" },
@@ -237,27 +260,36 @@ Test(dtype, refuses)
 		  "a quantization scheme has the key \"value\" twice" },
 		{ "an old value", BYTES(Q "\243\145value\145QInt8" STORE MODE), 15,
 		  "the value of a quantization scheme is \"QInt8\", which is not known" },
-		{ "packed without a dimension", BYTES(Q "\243" VALUE "\145store\151PackedU32" MODE),
-		  25, "the store of a quantization scheme is \"PackedU32\", which is not known" },
-		{ "Native as a map", BYTES(Q "\243" VALUE "\145store\241\146Native\366" MODE), 26,
-		  "the store of a quantization scheme is \"Native\", which is not known" },
+		{ "packed without a dimension",
+		  BYTES(Q "\243" VALUE "\145store\151PackedU32" MODE), 25,
+		  "the store of a quantization scheme is \"PackedU32\", which is not "
+		  "known" },
+		{ "Native as a map",
+		  BYTES(Q "\243" VALUE "\145store\241\146Native\366" MODE), 26,
+		  "the store of a quantization scheme is \"Native\", which is not "
+		  "known" },
 		{ "a negative dimension",
 		  BYTES(Q "\243" VALUE "\145store\241\151PackedU32\40" MODE), 36,
-		  "the packed dimension must be an unsigned integer, here it is a negative "
+		  "the packed dimension must be an unsigned integer, here it is a "
+		  "negative "
 		  "integer" },
 		{ "a tagged null is no null",
 		  BYTES(Q "\244" VALUE STORE MODE "\146tensor\301\366"), 59,
-		  "the tensor scale of a quantization scheme must be text, here it is null" },
-		{ "four numbers", BYTES(Q "\244" VALUE STORE MODE BLOCK("\204\1\1\1\1", "\1")), 73,
+		  "the tensor scale of a quantization scheme must be text, here it is "
+		  "null" },
+		{ "four numbers",
+		  BYTES(Q "\244" VALUE STORE MODE BLOCK("\204\1\1\1\1", "\1")), 73,
 		  "the storage of a block size must have 5 numbers" },
-		{ "six numbers", BYTES(Q "\244" VALUE STORE MODE BLOCK("\206\1\1\1\1\1\1", "\1")),
-		  73, "the storage of a block size must have 5 numbers" },
+		{ "six numbers",
+		  BYTES(Q "\244" VALUE STORE MODE BLOCK("\206\1\1\1\1\1\1", "\1")), 73,
+		  "the storage of a block size must have 5 numbers" },
 		{ "no byte",
 		  BYTES(Q "\244" VALUE STORE MODE BLOCK("\205\1\1\31\1\0\1\1", "\1")), 76,
 		  "the storage of a block size is 256, more than 255" },
 		{ "bytes for an array",
 		  BYTES(Q "\244" VALUE STORE MODE BLOCK("\105\1\1\1\1\1", "\1")), 73,
-		  "the storage of a block size must be an array, here it is a byte string" },
+		  "the storage of a block size must be an array, here it is a byte "
+		  "string" },
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
@@ -265,8 +297,8 @@ Test(dtype, refuses)
 		enum bpk_dtype dtype = BPK_DTYPE_I8;
 		size_t pos;
 
-		cr_expect_eq(parse(rows[i].bytes, rows[i].size, &dtype, &pos, &error), -EBADMSG,
-			     "%s", rows[i].label);
+		cr_expect_eq(parse(rows[i].bytes, rows[i].size, &dtype, &pos, &error),
+			     -EBADMSG, "%s", rows[i].label);
 		cr_expect_eq(error.code, BPK_ERR_MALFORMED, "%s", rows[i].label);
 		cr_expect_eq(error.offset, rows[i].pos, "%s: at %llu", rows[i].label,
 			     (unsigned long long)error.offset);

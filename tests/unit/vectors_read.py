@@ -25,6 +25,7 @@ SECONDS_MAX = 1.0
 
 failures = []
 checks = 0
+seen = set()
 
 
 def check(label, good, why):
@@ -32,6 +33,16 @@ def check(label, good, why):
     checks += 1
     if not good:
         failures.append(f"{label}: {why}")
+
+
+def seen_before(path, expect):
+    """The folders overlap: the same bytes need to be looked at once."""
+    with open(path, "rb") as file:
+        key = (hashlib.sha256(file.read()).digest(), expect)
+    if key in seen:
+        return True
+    seen.add(key)
+    return False
 
 
 class Run:
@@ -77,7 +88,10 @@ def golden(dump, folder):
     for name in packs:
         path = os.path.join(folder, name)
         with open(path[:-4] + ".read.json", encoding="utf-8") as file:
-            want = json.load(file)
+            text = file.read()
+        if seen_before(path, text):
+            continue
+        want = json.loads(text)
         with open(path, "rb") as file:
             pack = file.read()
         for buffer in (False, True):
@@ -114,6 +128,8 @@ def malformed(dump, folder):
     with open(os.path.join(folder, "verdicts.tsv"), encoding="utf-8") as file:
         rows = [line.rstrip("\n").split("\t") for line in file][1:]
     for name, expect in (row[:2] for row in rows):
+        if seen_before(os.path.join(folder, name), expect):
+            continue
         for buffer in (False, True):
             label = f"{name} ({'buffer' if buffer else 'file'})"
             run = Run(dump, os.path.join(folder, name), buffer)
