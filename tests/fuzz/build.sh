@@ -16,6 +16,7 @@ root=$(cd "$(dirname "$0")/../.." && pwd)
 out=${1:-$root/build-fuzz}
 clang=${CLANG:-clang}
 mkdir -p "$out"
+out=$(cd "$out" && pwd)
 
 # Everything that works on memory alone: no target needs a file.
 sources=$(cd "$root/libbpk" && ls ./*.c | grep -v -e '/io\.c$' -e '/file\.c$')

@@ -176,8 +176,8 @@ static uint8_t *make_bytes(const struct content *content)
 	uint8_t *bytes = allocate((size_t)content->size);
 
 	for (uint64_t i = 0; i < content->size; i++)
-		bytes[i] = content->data ? content->data[i] :
-					   (uint8_t)(i * 31 + content->index * 7 + 3);
+		bytes[i] = content->data ? content->data[i]
+					 : (uint8_t)(i * 31 + content->index * 7 + 3);
 	return bytes;
 }
 

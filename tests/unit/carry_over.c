@@ -22,8 +22,9 @@ static int by_place(const void *a, const void *b)
 	if (x_off != y_off)
 		return x_off < y_off ? -1 : 1;
 	/* An empty tensor lies where the next one does. */
-	return bpk_tensor_size(x) < bpk_tensor_size(y) ? -1 :
-							 bpk_tensor_size(x) > bpk_tensor_size(y);
+	return bpk_tensor_size(x) < bpk_tensor_size(y)
+		       ? -1
+		       : bpk_tensor_size(x) > bpk_tensor_size(y);
 }
 
 static int add_tensors(struct bpk_writer *writer, const struct bpk_reader *reader,
@@ -62,15 +63,16 @@ static int set_rest(struct bpk_writer *writer, const struct bpk_reader *reader,
 		const struct bpk_scalar *scalar = bpk_reader_scalar(reader, i);
 
 		name = bpk_scalar_name(scalar, &name_size);
-		r = bpk_writer_set_scalar(writer, name, name_size, bpk_scalar_value(scalar),
-					  error);
+		r = bpk_writer_set_scalar(writer, name, name_size,
+					  bpk_scalar_value(scalar), error);
 	}
 	for (size_t i = 0; r == 0 && i < bpk_reader_metadata_count(reader); i++) {
 		const struct bpk_metadata *metadata = bpk_reader_metadata(reader, i);
 
 		name = bpk_metadata_key(metadata, &name_size);
 		value = bpk_metadata_value(metadata, &value_size);
-		r = bpk_writer_set_metadata(writer, name, name_size, value, value_size, error);
+		r = bpk_writer_set_metadata(writer, name, name_size, value, value_size,
+					    error);
 	}
 	return r;
 }

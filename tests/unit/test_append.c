@@ -116,7 +116,8 @@ Test(append, floats)
 		{ "1.5", 0x3ff8000000000000, BYTES("\xf9\x3e\0") },
 		{ "65504.0", 0x40effc0000000000, BYTES("\xf9\x7b\xff") },
 		{ "65536.0", 0x40f0000000000000, BYTES("\xfa\x47\x80\0\0") },
-		{ "0.1", 0x3fb999999999999a, BYTES("\xfb\x3f\xb9\x99\x99\x99\x99\x99\x9a") },
+		{ "0.1", 0x3fb999999999999a,
+		  BYTES("\xfb\x3f\xb9\x99\x99\x99\x99\x99\x9a") },
 		{ "inf", 0x7ff0000000000000, BYTES("\xf9\x7c\0") },
 		{ "-inf", 0xfff0000000000000, BYTES("\xf9\xfc\0") },
 		{ "NaN", 0x7ff8000000000000, BYTES("\xf9\x7e\0") },
@@ -132,7 +133,8 @@ Test(append, floats)
 		{ "half of it", 0x3e60000000000000, BYTES("\xfa\x33\0\0\0") },
 		{ "f16 greatest subnormal", 0x3f0ff80000000000, BYTES("\xf9\3\xff") },
 		{ "f16 least normal", 0x3f10000000000000, BYTES("\xf9\4\0") },
-		{ "between f16 subnormals", 0x3e78000000000000, BYTES("\xfa\x33\xc0\0\0") },
+		{ "between f16 subnormals", 0x3e78000000000000,
+		  BYTES("\xfa\x33\xc0\0\0") },
 		{ "f32 least subnormal", 0x36a0000000000000, BYTES("\xfa\0\0\0\1") },
 		{ "half of that", 0x3690000000000000, BYTES("\xfb\x36\x90\0\0\0\0\0\0") },
 		{ "f32 greatest", 0x47efffffe0000000, BYTES("\xfa\x7f\x7f\xff\xff") },
@@ -173,7 +175,8 @@ static void check_back(uint64_t bits, size_t size)
 	else
 		back = be(out.data + 1, 8);
 	if (back != bits || out.size != size)
-		cr_expect_fail("%016" PRIx64 " came back as %016" PRIx64 " from %zu bytes",
+		cr_expect_fail("%016" PRIx64 " came back as %016" PRIx64
+			       " from %zu bytes",
 			       bits, back, out.size);
 	bpk_append_done(&out);
 }
@@ -212,14 +215,14 @@ Test(append, shortest_as_the_machine_says)
 		if ((double)narrow == value) {
 			/* An f16 is a multiple of 2^-24 below 2^16, of 11 bits. */
 			double magnitude = fabs(value);
-			int exponent = magnitude > 0 && !isinf(magnitude) ? ilogb(magnitude) : 0;
+			int exponent =
+				magnitude > 0 && !isinf(magnitude) ? ilogb(magnitude) : 0;
 			double unit = ldexp(1, (exponent < -14 ? -14 : exponent) - 10);
 
-			size = isinf(magnitude) ||
-					       (magnitude < 65536 &&
-						fmod(magnitude, unit) == 0) ?
-				       3 :
-				       5;
+			size = isinf(magnitude) || (magnitude < 65536 &&
+						    fmod(magnitude, unit) == 0)
+				       ? 3
+				       : 5;
 		}
 		check_back(bits, size);
 	}

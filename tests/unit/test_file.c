@@ -19,7 +19,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#define MIB    (UINT64_C(1) << 20)
+#define MIB (UINT64_C(1) << 20)
 #define NOBODY 65534
 
 static char dir[64];
@@ -101,7 +101,7 @@ static unsigned int count_names(const char *path)
 
 static struct bpk_tensor_desc u8_desc(const char *name, const uint64_t *size)
 {
-	return (struct bpk_tensor_desc){
+	return (struct bpk_tensor_desc) {
 		.name = name,
 		.name_size = strlen(name),
 		.dtype = BPK_DTYPE_U8,
@@ -164,7 +164,8 @@ Test(file, opens)
 	expect_pack("path", "a.bpk");
 	fd = open("a.bpk", O_RDONLY);
 	lseek(fd, 100, SEEK_SET);
-	cr_assert_eq(bpk_reader_open_fd(fd, NULL, &reader, &error), 0, "%s", error.message);
+	cr_assert_eq(bpk_reader_open_fd(fd, NULL, &reader, &error), 0, "%s",
+		     error.message);
 	cr_expect_neq(bpk_reader_fd(reader), fd);
 	cr_expect_eq(lseek(fd, 0, SEEK_CUR), 100, "the offset of the caller moved");
 	fstat(fd, &a);
@@ -184,7 +185,8 @@ Test(file, refuses_to_open)
 	} rows[] = {
 		{ "none.bpk", -ENOENT, BPK_ERR_IO,
 		  "cannot open \"none.bpk\": No such file or directory" },
-		{ "folder", -EISDIR, BPK_ERR_IO, "cannot use \"folder\": Is a directory" },
+		{ "folder", -EISDIR, BPK_ERR_IO,
+		  "cannot use \"folder\": Is a directory" },
 		{ "fifo", -EINVAL, BPK_ERR_IO, "\"fifo\" is not a regular file" },
 		{ "empty", -EBADMSG, BPK_ERR_NOT_BURNPACK,
 		  "not a burnpack: the file is empty" },
@@ -297,10 +299,12 @@ Test(file, takes_no_acl_from_the_folder)
 	if (setxattr(".", "system.posix_acl_default", acl, sizeof(acl) - 1, 0) < 0)
 		cr_skip_test("no ACLs here");
 	cr_assert_eq(write_small("p.bpk", NULL, NULL), 0);
-	cr_expect_lt(getxattr("p.bpk", "system.posix_acl_access", found, sizeof(found)), 0);
+	cr_expect_lt(getxattr("p.bpk", "system.posix_acl_access", found, sizeof(found)),
+		     0);
 	/* A new file does get it. */
 	cr_assert_eq(write_small("new.bpk", NULL, NULL), 0);
-	cr_expect_gt(getxattr("new.bpk", "system.posix_acl_access", found, sizeof(found)), 0);
+	cr_expect_gt(getxattr("new.bpk", "system.posix_acl_access", found, sizeof(found)),
+		     0);
 }
 
 Test(file, keeps_the_owner)
@@ -369,7 +373,8 @@ Test(file, follows_symlinks)
 		if (rows[i].exists)
 			put_file(rows[i].target, "old", 3);
 		cr_assert_eq(symlink(rows[i].to, rows[i].link), 0);
-		cr_assert_eq(write_small(rows[i].link, NULL, NULL), 0, "%s", rows[i].label);
+		cr_assert_eq(write_small(rows[i].link, NULL, NULL), 0, "%s",
+			     rows[i].label);
 		cr_assert_eq(lstat(rows[i].link, &st), 0);
 		cr_expect(S_ISLNK(st.st_mode), "%s", rows[i].label);
 		cr_assert_eq(lstat(rows[i].target, &st), 0);
@@ -452,7 +457,8 @@ Test(file, named_scratch)
 	memcpy(name + 236, "\xc3\xa9\xc3\xa9\xc3\xa9", 6);
 	put_file(name, "old", 3);
 	cr_assert_eq(chmod(name, 0604), 0);
-	cr_assert_eq(bpk_io_replace_begin(name, true, &file, &error), 0, "%s", error.message);
+	cr_assert_eq(bpk_io_replace_begin(name, true, &file, &error), 0, "%s",
+		     error.message);
 	cr_expect_eq(count_names("."), 2u);
 	cr_assert_eq(stat(file.scratch, &st), 0, "%s", file.scratch);
 	cr_expect_eq(st.st_mode & 07777, 0600);
@@ -540,9 +546,10 @@ static int write_trouble(struct trouble *trouble, const char *path, bool in_plac
 	int r;
 
 	trouble->data = calloc(1, 20 * MIB + 1);
-	cr_assert_eq(bpk_writer_add_deferred(writer, &desc, large[0], &provider, NULL), 0);
-	r = in_place ? bpk_writer_write_file_in_place(writer, path, &options, error) :
-		       bpk_writer_write_file(writer, path, &options, error);
+	cr_assert_eq(bpk_writer_add_deferred(writer, &desc, large[0], &provider, NULL),
+		     0);
+	r = in_place ? bpk_writer_write_file_in_place(writer, path, &options, error)
+		     : bpk_writer_write_file(writer, path, &options, error);
 	bpk_writer_free(writer);
 	free(trouble->data);
 	return r;
@@ -555,19 +562,36 @@ static const struct {
 	enum bpk_code code;
 	const char *message;
 } troubles[] = {
-	{ "failing provider", { .provide_r = -EIO }, -EIO, BPK_ERR_PROVIDER,
+	{ "failing provider",
+	  { .provide_r = -EIO },
+	  -EIO,
+	  BPK_ERR_PROVIDER,
 	  "tensor \"large\": its provider failed: Input/output error" },
-	{ "short provider", { .provide_size = 20 * MIB - 1 }, -EPROTO, BPK_ERR_PROVIDER,
+	{ "short provider",
+	  { .provide_size = 20 * MIB - 1 },
+	  -EPROTO,
+	  BPK_ERR_PROVIDER,
 	  "tensor \"large\": 20971520 bytes were declared, its provider gave 20971519" },
-	{ "long provider", { .provide_size = 20 * MIB + 1 }, -EPROTO, BPK_ERR_PROVIDER,
+	{ "long provider",
+	  { .provide_size = 20 * MIB + 1 },
+	  -EPROTO,
+	  BPK_ERR_PROVIDER,
 	  "tensor \"large\": 20971520 bytes were declared, its provider gave 20971521" },
-	{ "cancel", { .provide_size = 20 * MIB, .cancel = true }, -ECANCELED,
-	  BPK_ERR_CANCELLED, "cancelled after 16777728 of 20972032 bytes" },
-	{ "confirm", { .provide_size = 20 * MIB, .confirm_r = -ESTALE }, -ESTALE,
+	{ "cancel",
+	  { .provide_size = 20 * MIB, .cancel = true },
+	  -ECANCELED,
+	  BPK_ERR_CANCELLED,
+	  "cancelled after 16777728 of 20972032 bytes" },
+	{ "confirm",
+	  { .provide_size = 20 * MIB, .confirm_r = -ESTALE },
+	  -ESTALE,
 	  BPK_ERR_CONFIRM,
-	  "\"p.bpk\" was not replaced, as the caller decided at the end: Stale file handle" },
-	{ "a confirm that is no errno", { .provide_size = 20 * MIB, .confirm_r = 1 },
-	  -ECANCELED, BPK_ERR_CONFIRM,
+	  "\"p.bpk\" was not replaced, as the caller decided at the end: Stale file "
+	  "handle" },
+	{ "a confirm that is no errno",
+	  { .provide_size = 20 * MIB, .confirm_r = 1 },
+	  -ECANCELED,
+	  BPK_ERR_CONFIRM,
 	  "\"p.bpk\" was not replaced, as the caller decided at the end: Operation "
 	  "canceled" },
 };
@@ -590,7 +614,8 @@ Test(file, nothing_is_left_behind)
 		expect_content(troubles[i].label, "p.bpk", "old", 3);
 		cr_expect_eq(count_names("."), 1u, "%s", troubles[i].label);
 		if (trouble.confirm_r)
-			cr_expect_eq(trouble.names_at_confirm, 2u, "%s", troubles[i].label);
+			cr_expect_eq(trouble.names_at_confirm, 2u, "%s",
+				     troubles[i].label);
 	}
 	stat("p.bpk", &after);
 	cr_expect_eq(before.st_ino, after.st_ino);
@@ -610,7 +635,8 @@ Test(file, a_full_disk)
 
 	need_root();
 	/* The mount goes with this process. */
-	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+	if (unshare(CLONE_NEWNS) < 0 ||
+	    mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
 		cr_skip_test("cannot unshare mounts");
 	mkdir("full", 0755);
 	if (mount("tmpfs", "full", "tmpfs", 0, "size=10m") < 0)
@@ -618,9 +644,8 @@ Test(file, a_full_disk)
 	put_file("full/p.bpk", "old", 3);
 	cr_expect_eq(write_trouble(&trouble, "full/p.bpk", false, &error), -ENOSPC);
 	cr_expect_eq(error.code, BPK_ERR_IO);
-	cr_expect_str_eq(
-		error.message,
-		"cannot write tensor \"large\" to \"full/p.bpk\": No space left on device");
+	cr_expect_str_eq(error.message, "cannot write tensor \"large\" to "
+					"\"full/p.bpk\": No space left on device");
 	expect_content("full", "full/p.bpk", "old", 3);
 	cr_expect_eq(count_names("full"), 1u);
 	/* And the space is free again. */
@@ -637,8 +662,9 @@ Test(file, a_read_only_folder)
 	if (geteuid() == 0)
 		cr_assert_eq(seteuid(NOBODY), 0);
 	cr_expect_eq(write_small("p.bpk", NULL, &error), -EACCES);
-	cr_expect_str_eq(error.message,
-			 "cannot make a scratch file beside \"p.bpk\": Permission denied");
+	cr_expect_str_eq(
+		error.message,
+		"cannot make a scratch file beside \"p.bpk\": Permission denied");
 	expect_content("read-only", "p.bpk", "old", 3);
 	cr_expect_eq(count_names("."), 1u);
 	cr_expect_eq(seteuid(getuid()), 0);
@@ -654,8 +680,8 @@ Test(file, in_place)
 	struct stat before, after;
 
 	umask(027);
-	cr_expect_eq(bpk_writer_write_file_in_place(writer, "p.bpk", NULL, &error), 0, "%s",
-		     error.message);
+	cr_expect_eq(bpk_writer_write_file_in_place(writer, "p.bpk", NULL, &error), 0,
+		     "%s", error.message);
 	stat("p.bpk", &before);
 	cr_expect_eq(before.st_mode & 07777, 0640);
 	expect_pack("new", "p.bpk");
@@ -666,7 +692,8 @@ Test(file, in_place)
 	cr_expect_eq(before.st_ino, after.st_ino);
 	expect_pack("again", "p.bpk");
 	mkdir("folder", 0755);
-	cr_expect_eq(bpk_writer_write_file_in_place(writer, "folder", NULL, &error), -EISDIR);
+	cr_expect_eq(bpk_writer_write_file_in_place(writer, "folder", NULL, &error),
+		     -EISDIR);
 	cr_expect_str_eq(error.message, "cannot open \"folder\": Is a directory");
 	cr_expect_eq(bpk_writer_write_file_in_place(writer, "/dev/null", NULL, &error),
 		     -EINVAL);
@@ -683,8 +710,8 @@ Test(file, a_failure_in_place_leaves_a_short_file)
 		struct trouble trouble = troubles[i].trouble;
 
 		put_file("p.bpk", "old", 3);
-		cr_expect_eq(write_trouble(&trouble, "p.bpk", true, &error), troubles[i].r,
-			     "%s", troubles[i].label);
+		cr_expect_eq(write_trouble(&trouble, "p.bpk", true, &error),
+			     troubles[i].r, "%s", troubles[i].label);
 		cr_expect_eq(bpk_reader_open("p.bpk", NULL, &reader, &error), -ENODATA,
 			     "%s", troubles[i].label);
 		cr_expect_eq(error.code, BPK_ERR_TRUNCATED, "%s", troubles[i].label);
@@ -702,7 +729,8 @@ Test(file, a_range_of_the_same_file_in_place)
 	put_file("p.bpk", "old", 3);
 	fd = open("p.bpk", O_RDONLY);
 	cr_assert_eq(bpk_writer_add_range(writer, &desc, fd, 0, 3, NULL), 0);
-	cr_expect_eq(bpk_writer_write_file_in_place(writer, "p.bpk", NULL, &error), -EINVAL);
+	cr_expect_eq(bpk_writer_write_file_in_place(writer, "p.bpk", NULL, &error),
+		     -EINVAL);
 	cr_expect_str_eq(error.message, "tensor \"range\" is a range of \"p.bpk\", which "
 					"cannot be written in place");
 	expect_content("same", "p.bpk", "old", 3);
@@ -737,8 +765,8 @@ Test(file, ranges_of_a_file, .timeout = 120)
 			cr_assert_eq(bpk_writer_add_range(writer, &desc, fd, offs[j],
 							  sizes[i], NULL),
 				     0);
-			cr_assert_eq(bpk_writer_write_file(writer, "p.bpk", NULL, &error), 0,
-				     "%s", error.message);
+			cr_assert_eq(bpk_writer_write_file(writer, "p.bpk", NULL, &error),
+				     0, "%s", error.message);
 			written = get_file("p.bpk", &size);
 			cr_expect_eq(size, 512 + sizes[i]);
 			cr_expect_eq(memcmp(written + size - sizes[i], source + offs[j],

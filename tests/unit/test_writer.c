@@ -16,7 +16,7 @@ TestSuite(writer, .fini = leak_check);
 
 static struct bpk_tensor_desc u8_desc(const char *name, const uint64_t *size)
 {
-	return (struct bpk_tensor_desc){
+	return (struct bpk_tensor_desc) {
 		.name = name,
 		.name_size = strlen(name),
 		.dtype = BPK_DTYPE_U8,
@@ -33,8 +33,8 @@ static struct bpk_writer *new_writer(void)
 	return writer;
 }
 
-static void expect_error(const char *label, int r, const struct bpk_error *error, int wanted,
-			 enum bpk_code code, const char *message)
+static void expect_error(const char *label, int r, const struct bpk_error *error,
+			 int wanted, enum bpk_code code, const char *message)
 {
 	cr_expect_eq(r, wanted, "%s: %d (%s)", label, r, error->message);
 	cr_expect_eq(error->code, code, "%s: code %d", label, error->code);
@@ -110,10 +110,11 @@ Test(writer, providers_one_at_a_time)
 	}
 	free(buffer);
 	buffer = NULL;
-	expect_error("again",
-		     bpk_writer_write_new_buffer(writer, NULL, &buffer, &size, &error), &error,
-		     -EINVAL, BPK_ERR_ARGUMENT,
-		     "the providers of this writer have been called: it cannot write again");
+	expect_error(
+		"again",
+		bpk_writer_write_new_buffer(writer, NULL, &buffer, &size, &error), &error,
+		-EINVAL, BPK_ERR_ARGUMENT,
+		"the providers of this writer have been called: it cannot write again");
 	cr_expect_null(buffer);
 	cr_expect_eq(order, 6u);
 	bpk_writer_free(writer);
@@ -127,15 +128,25 @@ Test(writer, providers_that_fail)
 		int r;
 		const char *message;
 	} rows[] = {
-		{ "fails", { .r = -EIO }, -EIO,
+		{ "fails",
+		  { .r = -EIO },
+		  -EIO,
 		  "tensor \"b\": its provider failed: Input/output error" },
-		{ "short", { .size = 9 }, -EPROTO,
+		{ "short",
+		  { .size = 9 },
+		  -EPROTO,
 		  "tensor \"b\": 10 bytes were declared, its provider gave 9" },
-		{ "long", { .size = 11 }, -EPROTO,
+		{ "long",
+		  { .size = 11 },
+		  -EPROTO,
 		  "tensor \"b\": 10 bytes were declared, its provider gave 11" },
-		{ "nothing", { .size = 10, .no_data = true }, -EPROTO,
+		{ "nothing",
+		  { .size = 10, .no_data = true },
+		  -EPROTO,
 		  "tensor \"b\": its provider gave no data" },
-		{ "no errno", { .r = 1 }, -EPROTO,
+		{ "no errno",
+		  { .r = 1 },
+		  -EPROTO,
 		  "tensor \"b\": its provider returned 1, which is no errno" },
 	};
 
@@ -152,13 +163,15 @@ Test(writer, providers_that_fail)
 		add_fake(writer, "a", 1, &before);
 		add_fake(writer, "b", 10, &fake);
 		add_fake(writer, "c", 1, &after);
-		expect_error(rows[i].label,
-			     bpk_writer_write_new_buffer(writer, NULL, &buffer, &size, &error),
-			     &error, rows[i].r, BPK_ERR_PROVIDER, rows[i].message);
+		expect_error(
+			rows[i].label,
+			bpk_writer_write_new_buffer(writer, NULL, &buffer, &size, &error),
+			&error, rows[i].r, BPK_ERR_PROVIDER, rows[i].message);
 		cr_expect_null(buffer, "%s", rows[i].label);
 		cr_expect_eq(size, 77u, "%s", rows[i].label);
 		cr_expect_eq(fake.provided, 3u, "%s", rows[i].label);
-		cr_expect_eq(fake.released, rows[i].fake.r ? 0u : 4u, "%s", rows[i].label);
+		cr_expect_eq(fake.released, rows[i].fake.r ? 0u : 4u, "%s",
+			     rows[i].label);
 		cr_expect_eq(after.provided, 0u, "%s", rows[i].label);
 		bpk_writer_free(writer);
 	}
@@ -172,18 +185,20 @@ Test(writer, sources_that_are_none)
 	struct bpk_tensor_desc desc = u8_desc("t", one);
 	struct bpk_error error;
 
-	expect_error("bytes", bpk_writer_add_bytes(writer, &desc, NULL, 1, &error), &error,
-		     -EINVAL, BPK_ERR_ARGUMENT, "tensor \"t\": a size without data");
-	expect_error("no provider", bpk_writer_add_deferred(writer, &desc, 1, NULL, &error),
-		     &error, -EINVAL, BPK_ERR_ARGUMENT, "tensor \"t\": there is no provider");
+	expect_error("bytes", bpk_writer_add_bytes(writer, &desc, NULL, 1, &error),
+		     &error, -EINVAL, BPK_ERR_ARGUMENT,
+		     "tensor \"t\": a size without data");
+	expect_error("no provider",
+		     bpk_writer_add_deferred(writer, &desc, 1, NULL, &error), &error,
+		     -EINVAL, BPK_ERR_ARGUMENT, "tensor \"t\": there is no provider");
 	expect_error("empty provider",
 		     bpk_writer_add_deferred(writer, &desc, 1, &nobody, &error), &error,
 		     -EINVAL, BPK_ERR_ARGUMENT, "tensor \"t\": there is no provider");
-	expect_error("no file", bpk_writer_add_range(writer, &desc, -1, 0, 1, &error), &error,
-		     -EINVAL, BPK_ERR_ARGUMENT, "tensor \"t\": a range without a file");
-	expect_error("end",
-		     bpk_writer_add_range(writer, &desc, 0, INT64_MAX, 1, &error), &error,
-		     -EOVERFLOW, BPK_ERR_OVERFLOW,
+	expect_error("no file", bpk_writer_add_range(writer, &desc, -1, 0, 1, &error),
+		     &error, -EINVAL, BPK_ERR_ARGUMENT,
+		     "tensor \"t\": a range without a file");
+	expect_error("end", bpk_writer_add_range(writer, &desc, 0, INT64_MAX, 1, &error),
+		     &error, -EOVERFLOW, BPK_ERR_OVERFLOW,
 		     "tensor \"t\": its range ends where no file does");
 	/* All of that left nothing behind: the name is free. */
 	cr_expect_eq(bpk_writer_count(writer), 0u);
@@ -206,7 +221,8 @@ Test(writer, a_buffer_that_is_too_small)
 	(void)desc;
 	add_fake(writer, "t", 1, &fake);
 	memset(buffer, 0xa5, sizeof(buffer));
-	expect_error("256", bpk_writer_write_buffer(writer, buffer, 256, NULL, &size, &error),
+	expect_error("256",
+		     bpk_writer_write_buffer(writer, buffer, 256, NULL, &size, &error),
 		     &error, -ENOBUFS, BPK_ERR_ARGUMENT,
 		     "the pack needs 257 bytes, the buffer has 256");
 	for (size_t i = 0; i < sizeof(buffer); i++)
@@ -265,7 +281,8 @@ Test(writer, progress)
 	static const uint64_t sizes[] = { 20 * MIB + 5, 5 * MIB, 3 * MIB, 7, 11 * MIB };
 	struct bpk_writer *writer = new_writer();
 	struct listener listener = { .calls = 0 };
-	const struct bpk_write_options options = { .progress = listen, .context = &listener };
+	const struct bpk_write_options options = { .progress = listen,
+						   .context = &listener };
 	uint8_t *data = calloc(1, 20 * MIB + 5);
 	char name[2] = "a";
 	uint64_t size;
@@ -274,9 +291,11 @@ Test(writer, progress)
 	for (size_t i = 0; i < 5; i++, name[0]++) {
 		struct bpk_tensor_desc desc = u8_desc(name, &sizes[i]);
 
-		cr_assert_eq(bpk_writer_add_bytes(writer, &desc, data, sizes[i], NULL), 0);
+		cr_assert_eq(bpk_writer_add_bytes(writer, &desc, data, sizes[i], NULL),
+			     0);
 	}
-	cr_assert_eq(bpk_writer_write_new_buffer(writer, &options, &buffer, &size, NULL), 0);
+	cr_assert_eq(bpk_writer_write_new_buffer(writer, &options, &buffer, &size, NULL),
+		     0);
 	cr_expect_eq(listener.last, size);
 	cr_expect_eq(listener.total, size);
 	cr_expect_leq(listener.largest_step, 8 * MIB);
@@ -290,7 +309,8 @@ Test(writer, cancel)
 {
 	struct bpk_writer *writer = new_writer();
 	struct listener listener = { .stop_at = 2 };
-	const struct bpk_write_options options = { .progress = listen, .context = &listener };
+	const struct bpk_write_options options = { .progress = listen,
+						   .context = &listener };
 	unsigned int order = 0;
 	struct fake first = { .size = 20 * MIB, .order = &order };
 	struct fake second = { .size = 1, .order = &order };
@@ -300,10 +320,11 @@ Test(writer, cancel)
 
 	add_fake(writer, "first", 20 * MIB, &first);
 	add_fake(writer, "second", 1, &second);
-	expect_error("cancel",
-		     bpk_writer_write_new_buffer(writer, &options, &buffer, &size, &error),
-		     &error, -ECANCELED, BPK_ERR_CANCELLED,
-		     "cancelled after 8388864 of 20971777 bytes");
+	expect_error(
+		"cancel",
+		bpk_writer_write_new_buffer(writer, &options, &buffer, &size, &error),
+		&error, -ECANCELED, BPK_ERR_CANCELLED,
+		"cancelled after 8388864 of 20971777 bytes");
 	cr_expect_null(buffer);
 	cr_expect_eq(first.released, 2u);
 	cr_expect_eq(second.provided, 0u);
@@ -315,11 +336,13 @@ Test(writer, progress_of_an_empty_pack)
 {
 	struct bpk_writer *writer = new_writer();
 	struct listener listener = { .stop_at = 0 };
-	const struct bpk_write_options options = { .progress = listen, .context = &listener };
+	const struct bpk_write_options options = { .progress = listen,
+						   .context = &listener };
 	uint8_t buffer[256];
 	uint64_t size;
 
-	cr_assert_eq(bpk_writer_write_buffer(writer, buffer, 256, &options, &size, NULL), 0);
+	cr_assert_eq(bpk_writer_write_buffer(writer, buffer, 256, &options, &size, NULL),
+		     0);
 	cr_expect_eq(listener.calls, 1u);
 	cr_expect_eq(listener.last, 256u);
 	bpk_writer_free(writer);
@@ -381,7 +404,8 @@ Test(writer, ranges)
 		expect_error(rows[i].label, r, &error, rows[i].r, r ? BPK_ERR_IO : BPK_OK,
 			     rows[i].message);
 		for (uint64_t j = 0; r == 0 && j < rows[i].size; j++)
-			cr_assert_eq(buffer[256 + j], rows[i].off + j, "%s", rows[i].label);
+			cr_assert_eq(buffer[256 + j], rows[i].off + j, "%s",
+				     rows[i].label);
 		bpk_writer_free(writer);
 	}
 }
@@ -391,7 +415,9 @@ Test(writer, ranges)
 Test(writer, reads_back)
 {
 	static const uint64_t shape[] = { 2, 0, 3 };
-	static const char item[] = "\x7f\x62" "F3\x61" "2\xff";
+	static const char item[] = "\x7f\x62"
+				   "F3\x61"
+				   "2\xff";
 	struct bpk_writer *writer = new_writer();
 	struct bpk_tensor_desc desc = {
 		.name = "a\0b",
@@ -417,8 +443,8 @@ Test(writer, reads_back)
 	cr_assert_eq(bpk_writer_add_bytes(writer, &desc, NULL, 0, NULL), 0);
 	cr_assert_eq(bpk_writer_set_extra(writer, "\x61y\x61z", 4, 1, NULL), 0);
 	cr_assert_eq(bpk_writer_write_new_buffer(writer, NULL, &buffer, &size, NULL), 0);
-	cr_assert_eq(bpk_reader_open_buffer(buffer, (size_t)size, NULL, &reader, &error), 0,
-		     "%s", error.message);
+	cr_assert_eq(bpk_reader_open_buffer(buffer, (size_t)size, NULL, &reader, &error),
+		     0, "%s", error.message);
 	tensor = bpk_reader_find_tensor(reader, "a\0b", 3);
 	cr_assert_not_null(tensor);
 	bpk_tensor_describe(tensor, dims, &back);
