@@ -95,11 +95,11 @@ static int add_staged_tensor(struct commit *commit, struct bpk_writer *writer,
 		.param_id = item->param_id,
 	};
 
-	if (item->base != NO_BASE)
+	if (item->described != NO_BASE)
 		desc.extra = bpk_tensor_extra(
-			bpk_reader_tensor(commit->mount->reader, item->base),
+			bpk_reader_tensor(commit->mount->reader, item->described),
 			&desc.extra_size, &desc.extra_count);
-	bpk_writer_allow_odd_sizes(writer, item->base != NO_BASE);
+	bpk_writer_allow_odd_sizes(writer, item->described != NO_BASE);
 	return bpk_writer_add_range(writer, &desc, item->staged->fd, 0, size, error);
 }
 

@@ -90,7 +90,11 @@ static int print_change(void *context, const struct item *item, enum change chan
 		quoted(changes->out, name, size);
 		fprintf(changes->out, " -> %s/", section_names[item->kind]);
 	}
-	quoted(changes->out, item->name, item->name_size);
+	name = item->name;
+	size = item->name_size;
+	if (change == CHANGE_REMOVED) /* it may have been renamed before */
+		name = entry_name(changes->overlay, &base, &size);
+	quoted(changes->out, name, size);
 	putc('\n', changes->out);
 	return 0;
 }
@@ -113,17 +117,15 @@ char *describe_changes(const struct mount *mount, size_t *ret_size)
 
 static int tensor_dtype(const struct mount *mount, const struct entry *entry, FILE *out)
 {
+	size_t index = entry->item ? entry->item->described : entry->base, size;
 	const struct bpk_tensor *tensor;
-	size_t size;
 	char *text;
 
-	/* An edited tensor that has a scheme has it from the pack. */
-	if (entry->item &&
-	    (entry->item->dtype != BPK_DTYPE_QFLOAT || entry->base == NO_BASE)) {
+	if (index == NO_BASE) {
 		fputs(bpk_dtype_name(entry->item->dtype), out);
 		return 0;
 	}
-	tensor = bpk_reader_tensor(mount->reader, entry->base);
+	tensor = bpk_reader_tensor(mount->reader, index);
 	size = bpk_tensor_dtype_text(tensor, NULL, 0);
 	text = malloc(size + 1);
 	if (!text)

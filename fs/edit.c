@@ -325,6 +325,32 @@ static int set_text(struct mount *mount, struct item *item, enum item_kind kind,
 	return error;
 }
 
+/* Bytes of its own for a tensor that leaves its place in the pack or is written. */
+static int make_staged(struct mount *mount, struct item *item, bool copy)
+{
+	struct staged *staged;
+	int error;
+
+	if (item->staged)
+		return 0;
+	error = staged_new(&mount->staging, &staged);
+	if (error)
+		return error;
+	if (copy && item->base != NO_BASE) {
+		const struct bpk_tensor *tensor =
+			bpk_reader_tensor(mount->reader, item->base);
+
+		error = staged_copy(staged, bpk_reader_fd(mount->reader),
+				    bpk_tensor_off(tensor), bpk_tensor_size(tensor));
+		if (error) {
+			staged_unref(staged);
+			return error;
+		}
+	}
+	item->staged = staged;
+	return 0;
+}
+
 /*
  * Give @item the bytes that it must hold as an entry of @kind, before its name
  * changes. @victim, or NULL, is whose place it takes: its description stays.
@@ -389,20 +415,7 @@ static int fit(struct mount *mount, struct item *item, enum item_kind kind,
 		return error;
 	}
 	if (kind == ITEM_SCRATCH && item->kind == ITEM_TENSOR && !item->staged) {
-		const struct bpk_tensor *tensor =
-			bpk_reader_tensor(mount->reader, item->base);
-
-		error = staged_new(&mount->staging, &staged);
-		if (!error) {
-			error = staged_copy(staged, bpk_reader_fd(mount->reader),
-					    bpk_tensor_off(tensor),
-					    bpk_tensor_size(tensor));
-			if (error)
-				staged_unref(staged);
-			else
-				item->staged = staged;
-		}
-		return error;
+		return make_staged(mount, item, true);
 	}
 	if (kind != ITEM_TENSOR)
 		return 0;
@@ -426,28 +439,16 @@ static int fit(struct mount *mount, struct item *item, enum item_kind kind,
 		item->dtype_cbor_size = victim->dtype_cbor_size;
 		item->dtype = victim->dtype;
 		item->shape_follows = victim->shape_follows;
+		item->described = victim->described;
 		item->has_param_id = victim->has_param_id;
 		item->param_id = victim->param_id;
-	} else if (item->kind == ITEM_SCRATCH) {
+	} else if (item->kind == ITEM_SCRATCH && item->described == NO_BASE) {
 		item->dtype = BPK_DTYPE_U8;
 		item->shape_follows = true;
 	}
 	/* Takes another's place in the pack: its own bytes must come along. */
 	if (victim && !item->staged) {
-		const struct bpk_tensor *tensor =
-			bpk_reader_tensor(mount->reader, item->base);
-
-		error = staged_new(&mount->staging, &staged);
-		if (!error) {
-			error = staged_copy(staged, bpk_reader_fd(mount->reader),
-					    bpk_tensor_off(tensor),
-					    bpk_tensor_size(tensor));
-			if (error)
-				staged_unref(staged);
-			else
-				item->staged = staged;
-		}
-		return error;
+		return make_staged(mount, item, true);
 	}
 	return 0;
 }
@@ -736,16 +737,18 @@ static int write_text(struct mount *mount, struct item *item, const char *data,
 		return error;
 	if (!bpk_add_u64(off, size, &end))
 		return -EFBIG;
+	/* A scalar is short, and the only text that a write may be refused for. */
 	old_size = item->pending.size;
-	old = malloc(old_size + 1);
-	if (!old)
+	old = item->kind == ITEM_SCALAR ? malloc(old_size + 1) : NULL;
+	if (!old && item->kind == ITEM_SCALAR)
 		return -ENOMEM;
-	memcpy(old, item->pending.data, old_size);
+	if (old)
+		memcpy(old, item->pending.data, old_size);
 	error = end > old_size ? resize_pending(item, end) : 0;
 	if (!error && size) {
 		memcpy(item->pending.data + off, data, size);
 		error = viable(item);
-		if (error) {
+		if (error && old) {
 			memcpy(item->pending.data, old, old_size);
 			item->pending.size = old_size;
 		}
@@ -756,32 +759,6 @@ static int write_text(struct mount *mount, struct item *item, const char *data,
 		item->pending.written = true;
 	}
 	return error;
-}
-
-/* Bytes of its own for a tensor that is about to be written. */
-static int make_staged(struct mount *mount, struct item *item, bool copy)
-{
-	struct staged *staged;
-	int error;
-
-	if (item->staged)
-		return 0;
-	error = staged_new(&mount->staging, &staged);
-	if (error)
-		return error;
-	if (copy && item->base != NO_BASE) {
-		const struct bpk_tensor *tensor =
-			bpk_reader_tensor(mount->reader, item->base);
-
-		error = staged_copy(staged, bpk_reader_fd(mount->reader),
-				    bpk_tensor_off(tensor), bpk_tensor_size(tensor));
-		if (error) {
-			staged_unref(staged);
-			return error;
-		}
-	}
-	item->staged = staged;
-	return 0;
 }
 
 static int too_large(const struct item *item, uint64_t size)

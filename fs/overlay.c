@@ -209,9 +209,10 @@ bool item_data_valid(const struct overlay *overlay, const struct item *item)
 	    !bpk_shape_size(item->dtype, item->shape, item->rank, &wanted) &&
 	    wanted == size)
 		return true;
-	/* A scheme tells no length, and a pack may hold odd ones: as before is right. */
-	return item->base != NO_BASE &&
-	       size == bpk_tensor_size(bpk_reader_tensor(overlay->reader, item->base));
+	/* A scheme tells no length, and a pack may hold odd ones: as there is right. */
+	return item->described != NO_BASE &&
+	       size == bpk_tensor_size(
+			       bpk_reader_tensor(overlay->reader, item->described));
 }
 
 /* The whole ---------------------------------------------------------------- */
@@ -376,6 +377,7 @@ static struct item *item_new(struct overlay *overlay, enum item_kind kind,
 	item->kind = kind;
 	item->refs = 1;
 	item->base = NO_BASE;
+	item->described = NO_BASE;
 	item->id = overlay->next_id;
 	clock_gettime(CLOCK_REALTIME, &item->mtime);
 	return item;
@@ -402,6 +404,7 @@ static int describe_base(const struct overlay *overlay, struct item *item)
 {
 	switch (item->kind) {
 	case ITEM_TENSOR:
+		item->described = item->base;
 		return describe_tensor(item,
 				       bpk_reader_tensor(overlay->reader, item->base));
 	case ITEM_SCALAR:
@@ -480,20 +483,23 @@ static int room_for_another(const struct overlay *overlay, enum item_kind kind,
 	return overlay_metadata_fits(overlay, name_size + ENTRY_OVERHEAD) ? 0 : -ENOSPC;
 }
 
-/* A scalar or key that was removed and is made again, as editors do, is the
- * pack's once more: a change, not another entry. */
+/* What was removed and is made again, or moved away and back, as editors do, is
+ * the pack's once more: a change, not another entry. */
 static void adopt_base(struct overlay *overlay, struct item *item)
 {
 	size_t index, size;
 	const char *name;
 	const struct item *gone;
 
-	if (item->kind != ITEM_SCALAR && item->kind != ITEM_METADATA)
+	if (item->kind >= PACK_KIND_COUNT)
 		return;
 	index = base_lower_bound(overlay, item->kind, item->name, item->name_size);
 	if (index >= base_count(overlay, item->kind))
 		return;
 	name = base_name(overlay, item->kind, index, &size);
+	/* Bytes are another tensor, unless they have come back with its description. */
+	if (item->kind == ITEM_TENSOR && item->described != index)
+		return;
 	gone = promoted(overlay, item->kind, index);
 	if (!gone || gone->linked ||
 	    bpk_name_compare(name, size, item->name, item->name_size) != 0)
@@ -633,8 +639,10 @@ int overlay_rename(struct overlay *overlay, struct item *item, enum item_kind ki
 	if (kind < PACK_KIND_COUNT) {
 		overlay->live[kind]++;
 		overlay_account(overlay, size + (kind != old_kind ? ENTRY_OVERHEAD : 0));
-		if (kind != old_kind)
+		if (kind != old_kind) {
 			item->order = overlay->next_order++;
+			adopt_base(overlay, item);
+		}
 	}
 	return 0;
 }

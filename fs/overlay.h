@@ -69,6 +69,9 @@ struct item {
 	uint64_t *shape;
 	size_t rank;
 	bool shape_follows; /* made by a plain write: U8 [length] */
+	/* The tensor of the pack whose dtype, shape and unknown keys these are, or
+	 * NO_BASE. Not always the base: one may take another's place. */
+	size_t described;
 	bool has_param_id;
 	uint64_t param_id;
 	struct staged *staged;
