@@ -175,8 +175,8 @@ bpkfs() {
     log=$T/log/$run_count
     if [ "$BPKFS_THREADS" = single ]; then flags+=(-s); fi
     if [ "$BPKFS_MODE" = foreground ]; then
-        # (The shell has its background jobs ignore SIGINT.)
-        env --default-signal=INT "$BPKFS" -f "${flags[@]}" "$@" \
+        # The shell has its background jobs ignore SIGINT: bpkfs heeds it all the same.
+        "$BPKFS" -f "${flags[@]}" "$@" \
             >"$log.out" 2>"$log.err" </dev/null &
         local pid=$!
         timeout 60 "$BPKFS_WAIT_FOR" mounted "$at" "$pid"
