@@ -1,5 +1,5 @@
 /*
- * base.c - what every other file here stands on: growth and UTF-8.
+ * base.c - what every other file here stands on: growth, UTF-8 and decimals.
  */
 #include "base.h"
 #include "bpk.h"
@@ -57,6 +57,20 @@ bool bpk_utf8_valid(const char *text, size_t size)
 		p += more + 1;
 	}
 	return true;
+}
+
+size_t bpk_decimal(uint64_t value, char ret_digits[BPK_DECIMAL_SIZE])
+{
+	char backward[BPK_DECIMAL_SIZE];
+	size_t count = 0;
+
+	do {
+		backward[count++] = (char)('0' + value % 10);
+		value /= 10;
+	} while (value);
+	for (size_t i = 0; i < count; i++)
+		ret_digits[i] = backward[count - 1 - i];
+	return count;
 }
 
 int bpk_grow(void **array, size_t *capacity, size_t needed, size_t element_size)

@@ -96,6 +96,10 @@ static inline int bpk_name_compare(const char *a, size_t a_size, const char *b,
  * nothing above U+10FFFF. */
 bool bpk_utf8_valid(const char *text, size_t size);
 
+/* The decimal digits of @value, at most 20, without a NUL. Returns how many. */
+#define BPK_DECIMAL_SIZE 20
+size_t bpk_decimal(uint64_t value, char ret_digits[BPK_DECIMAL_SIZE]);
+
 /*
  * Grow the array at *@array (elements of @element_size bytes, room for
  * *@capacity) so that @needed elements fit; doubles. 0 or -ENOMEM.
