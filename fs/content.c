@@ -2,49 +2,52 @@
  * content.c - see content.h.
  */
 #include "content.h"
+#include "convert/npy.h"
 #include "scalar_text.h"
-#include "staging.h"
+#include "tensor.h"
 
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* A text in two pieces: a value, and the newline behind it. */
-struct view {
+struct text {
 	const char *data;
 	size_t size;
 	bool newline;
 	char scalar[SCALAR_TEXT_BUFFER];
 };
 
-static void view_scalar(struct view *view, struct bpk_scalar_value value)
+static void text_of_scalar(struct text *text, struct bpk_scalar_value value)
 {
-	view->size = scalar_format(value, view->scalar);
-	view->data = view->scalar;
-	view->newline = true;
+	text->size = scalar_format(value, text->scalar);
+	text->data = text->scalar;
+	text->newline = true;
 }
 
-static void view_of(const struct overlay *overlay, const struct entry *entry, bool writer,
-		    struct view *view)
+static void text_of(const struct overlay *overlay, const struct entry *entry, bool writer,
+		    struct text *text)
 {
 	const struct item *item = entry->item;
 
-	*view = (struct view) { .data = "" };
+	*text = (struct text) { .data = "" };
 	if (item && item->pending.active && (writer || !item->pending.refused)) {
-		view->data = item->pending.data;
-		view->size = item->pending.size;
+		text->data = item->pending.data;
+		text->size = item->pending.size;
 	} else if (entry->kind == ITEM_SCALAR) {
 		if (!item)
-			view_scalar(view, bpk_scalar_value(bpk_reader_scalar(
-						  overlay->reader, entry->base)));
+			text_of_scalar(text, bpk_scalar_value(bpk_reader_scalar(
+						     overlay->reader, entry->base)));
 		else if (item->has_value)
-			view_scalar(view, item->value);
+			text_of_scalar(text, item->value);
 	} else if (!item) {
-		view->data = bpk_metadata_value(
-			bpk_reader_metadata(overlay->reader, entry->base), &view->size);
-		view->newline = true;
+		text->data = bpk_metadata_value(
+			bpk_reader_metadata(overlay->reader, entry->base), &text->size);
+		text->newline = true;
 	} else if (item->has_value) {
-		view->data = item->text->data;
-		view->size = item->text->size;
-		view->newline = true;
+		text->data = item->text->data;
+		text->size = item->text->size;
+		text->newline = true;
 	}
 }
 
@@ -53,52 +56,96 @@ bool content_is_text(const struct entry *entry)
 	return entry->kind == ITEM_SCALAR || entry->kind == ITEM_METADATA;
 }
 
-uint64_t content_size(const struct overlay *overlay, const struct entry *entry,
-		      bool writer)
+int content_size(const struct overlay *overlay, const struct entry *entry,
+		 struct view view, uint64_t *ret_size)
 {
-	struct view view;
+	struct tensor tensor = { 0 };
+	struct text text;
+	int error = 0;
 
-	if (!content_is_text(entry)) {
-		if (entry->item)
-			return item_data_size(overlay, entry->item);
-		return bpk_tensor_size(bpk_reader_tensor(overlay->reader, entry->base));
+	if (content_is_text(entry)) {
+		text_of(overlay, entry, view.writer, &text);
+		*ret_size = text.size + text.newline;
+	} else if (entry->kind == ITEM_TENSOR && view.npy) {
+		error = tensor_get(overlay, entry, &tensor);
+		if (!error)
+			*ret_size = bpk_npy_render_size(tensor.dtype, tensor.shape,
+							tensor.rank, tensor.size) +
+				    tensor.size;
+		tensor_done(&tensor);
+	} else if (entry->item) {
+		*ret_size = item_data_size(overlay, entry->item);
+	} else {
+		*ret_size =
+			bpk_tensor_size(bpk_reader_tensor(overlay->reader, entry->base));
 	}
-	view_of(overlay, entry, writer, &view);
-	return view.size + view.newline;
+	return error;
 }
 
-size_t content_text(const struct overlay *overlay, const struct entry *entry, bool writer,
-		    uint64_t off, size_t size, char *buffer)
+static int read_text(const struct overlay *overlay, const struct entry *entry,
+		     struct view view, struct reading *reading)
 {
-	struct view view;
-	size_t done = 0;
+	struct text text;
+	int error;
 
-	view_of(overlay, entry, writer, &view);
-	if (off < view.size) {
-		done = view.size - off < size ? view.size - (size_t)off : size;
-		memcpy(buffer, view.data + off, done);
-	}
-	if (view.newline && done < size && off <= view.size)
-		buffer[done++] = '\n';
-	return done;
+	text_of(overlay, entry, view.writer, &text);
+	error = reading_add_text(reading, text.data, text.size);
+	if (!error && text.newline)
+		error = reading_add_text(reading, "\n", 1);
+	return error;
 }
 
-void content_data(const struct overlay *overlay, const struct entry *entry,
-		  struct staged **ret_staged, const char **ret_data, uint64_t *ret_size)
+static int read_npy_header(const struct tensor *tensor, struct reading *reading)
 {
-	const struct bpk_tensor *tensor;
+	char *header;
+	size_t size;
+	int error = bpk_npy_render(tensor->dtype, tensor->shape, tensor->rank,
+				   tensor->size, &header, &size);
 
-	*ret_staged = NULL;
-	*ret_data = NULL;
-	*ret_size = 0;
-	if (entry->item && entry->item->staged) {
-		*ret_staged = staged_ref(entry->item->staged);
-		*ret_size = staged_size(*ret_staged);
-		return;
-	}
-	if (entry->kind != ITEM_TENSOR || entry->base == NO_BASE)
-		return;
-	tensor = bpk_reader_tensor(overlay->reader, entry->base);
-	*ret_data = bpk_tensor_data(overlay->reader, tensor);
-	*ret_size = bpk_tensor_size(tensor);
+	if (error)
+		return error;
+	error = reading_add_text(reading, header, size);
+	free(header);
+	return error;
+}
+
+int content_read(const struct overlay *overlay, const struct entry *entry,
+		 struct view view, struct reading *reading)
+{
+	struct tensor tensor = { 0 };
+	int error;
+
+	if (content_is_text(entry))
+		return read_text(overlay, entry, view, reading);
+	if (entry->kind == ITEM_SCRATCH)
+		return reading_add_staged(reading, entry->item->staged,
+					  staged_size(entry->item->staged));
+	error = tensor_get(overlay, entry, &tensor);
+	if (!error && view.npy)
+		error = read_npy_header(&tensor, reading);
+	if (!error && tensor.staged)
+		error = reading_add_staged(reading, tensor.staged, tensor.size);
+	else if (!error)
+		error = reading_add_pack(reading, tensor.data, tensor.off, tensor.size);
+	tensor_done(&tensor);
+	return error;
+}
+
+int content_text(const struct overlay *overlay, const struct entry *entry,
+		 struct view view, char **ret_text, size_t *ret_size)
+{
+	struct text text;
+	char *whole;
+
+	text_of(overlay, entry, view.writer, &text);
+	whole = malloc(text.size + 1);
+	if (!whole)
+		return -ENOMEM;
+	if (text.size)
+		memcpy(whole, text.data, text.size);
+	if (text.newline)
+		whole[text.size] = '\n';
+	*ret_text = whole;
+	*ret_size = text.size + text.newline;
+	return 0;
 }

@@ -2,6 +2,8 @@
  * describe.c - see describe.h.
  */
 #include "describe.h"
+#include "convert/json.h"
+#include "tensor.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -9,22 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-static void json_string(FILE *out, const char *text, size_t size)
-{
-	putc('"', out);
-	for (size_t i = 0; i < size; i++) {
-		unsigned char byte = (unsigned char)text[i];
-
-		if (byte == '"' || byte == '\\')
-			fprintf(out, "\\%c", byte);
-		else if (byte < 0x20 || byte == 0x7f)
-			fprintf(out, "\\u%04x", byte);
-		else
-			putc(byte, out);
-	}
-	putc('"', out);
-}
 
 static int count_change(void *context, const struct item *item, enum change change)
 {
@@ -36,15 +22,21 @@ static int count_change(void *context, const struct item *item, enum change chan
 
 char *describe_status(const struct mount *mount, size_t *ret_size)
 {
+	struct bpk_appender path = { 0 };
 	char *text = NULL;
 	size_t changes = 0;
-	FILE *out = open_memstream(&text, ret_size);
+	FILE *out;
 
-	if (!out)
+	bpk_json_string(&path, mount->pack_path, strlen(mount->pack_path));
+	out = path.failed ? NULL : open_memstream(&text, ret_size);
+	if (!out) {
+		bpk_append_done(&path);
 		return NULL;
+	}
 	overlay_each_change(&mount->overlay, count_change, &changes);
 	fprintf(out, "{\"pid\":%ld,\"pack\":", (long)getpid());
-	json_string(out, mount->pack_path, strlen(mount->pack_path));
+	fwrite(path.data, 1, path.size, out);
+	bpk_append_done(&path);
 	fprintf(out, ",\"mode\":\"%s\",\"dirty\":%s,\"changes\":%zu,\"commit\":\"idle\"",
 		mount->writable ? "rw" : "ro", changes ? "true" : "false", changes);
 	fprintf(out, ",\"last_error\":null}\n");
@@ -115,90 +107,43 @@ char *describe_changes(const struct mount *mount, size_t *ret_size)
 
 /* Extended attributes ------------------------------------------------------ */
 
-static int tensor_dtype(const struct mount *mount, const struct entry *entry, FILE *out)
+static int print_dtype(struct tensor *tensor, FILE *out)
 {
-	size_t index = entry->item ? entry->item->described : entry->base, size;
-	const struct bpk_tensor *tensor;
-	char *text;
+	size_t size;
+	const char *text = tensor_dtype_text(tensor, &size);
 
-	if (index == NO_BASE) {
-		fputs(bpk_dtype_name(entry->item->dtype), out);
-		return 0;
-	}
-	tensor = bpk_reader_tensor(mount->reader, index);
-	size = bpk_tensor_dtype_text(tensor, NULL, 0);
-	text = malloc(size + 1);
 	if (!text)
 		return -ENOMEM;
-	bpk_tensor_dtype_text(tensor, text, size + 1);
 	fwrite(text, 1, size, out);
-	free(text);
 	return 0;
 }
 
-static int tensor_shape(const struct mount *mount, const struct entry *entry, FILE *out)
+static int print_shape(struct tensor *tensor, FILE *out)
 {
-	const struct item *item = entry->item;
-	uint64_t *dims = NULL;
-	const uint64_t *shape;
-	uint64_t length;
-	size_t rank;
-
-	if (item && item->shape_follows) {
-		length = item_data_size(&mount->overlay, item);
-		shape = &length;
-		rank = 1;
-	} else if (item) {
-		shape = item->shape;
-		rank = item->rank;
-	} else {
-		const struct bpk_tensor *tensor =
-			bpk_reader_tensor(mount->reader, entry->base);
-
-		rank = bpk_tensor_rank(tensor);
-		dims = reallocarray(NULL, rank ? rank : 1, sizeof(*dims));
-		if (!dims)
-			return -ENOMEM;
-		bpk_tensor_shape(tensor, dims, rank);
-		shape = dims;
-	}
 	putc('[', out);
-	for (size_t i = 0; i < rank; i++)
-		fprintf(out, "%s%" PRIu64, i ? "," : "", shape[i]);
+	for (size_t i = 0; i < tensor->rank; i++)
+		fprintf(out, "%s%" PRIu64, i ? "," : "", tensor->shape[i]);
 	putc(']', out);
-	free(dims);
 	return 0;
 }
 
-static int tensor_param_id(const struct mount *mount, const struct entry *entry,
-			   FILE *out)
+static int print_param_id(struct tensor *tensor, FILE *out)
 {
-	uint64_t id = 0;
-	bool has;
-
-	if (entry->item) {
-		has = entry->item->has_param_id;
-		id = entry->item->param_id;
-	} else {
-		has = bpk_tensor_param_id(bpk_reader_tensor(mount->reader, entry->base),
-					  &id);
-	}
-	if (!has)
+	if (!tensor->has_param_id)
 		return -ENODATA;
-	fprintf(out, "%" PRIu64, id);
+	fprintf(out, "%" PRIu64, tensor->param_id);
 	return 0;
 }
 
-static int tensor_offset(const struct mount *mount, const struct entry *entry, FILE *out)
+static int print_offset(struct tensor *tensor, FILE *out)
 {
-	if ((entry->item && entry->item->staged) || entry->base == NO_BASE)
+	if (!tensor_in_pack(tensor))
 		return -ENODATA;
-	fprintf(out, "%" PRIu64,
-		bpk_tensor_off(bpk_reader_tensor(mount->reader, entry->base)));
+	fprintf(out, "%" PRIu64, tensor->off);
 	return 0;
 }
 
-static int scalar_type(const struct mount *mount, const struct entry *entry, FILE *out)
+static int print_type(const struct mount *mount, const struct entry *entry, FILE *out)
 {
 	static const char *const names[] = { "Int", "UInt", "Float", "Bool" };
 	enum bpk_scalar_type type;
@@ -214,16 +159,35 @@ static int scalar_type(const struct mount *mount, const struct entry *entry, FIL
 }
 
 static const struct attribute {
-	enum item_kind kind;
 	const char *name;
-	int (*print)(const struct mount *mount, const struct entry *entry, FILE *out);
+	int (*print)(struct tensor *tensor, FILE *out); /* NULL: of a scalar */
 } attributes[] = {
-	{ ITEM_TENSOR, "user.bpk.dtype", tensor_dtype },
-	{ ITEM_TENSOR, "user.bpk.shape", tensor_shape },
-	{ ITEM_TENSOR, "user.bpk.param_id", tensor_param_id },
-	{ ITEM_TENSOR, "user.bpk.offset", tensor_offset },
-	{ ITEM_SCALAR, "user.bpk.type", scalar_type },
+	{ "user.bpk.dtype", print_dtype },
+	{ "user.bpk.shape", print_shape },
+	{ "user.bpk.param_id", print_param_id },
+	{ "user.bpk.offset", print_offset },
+	{ "user.bpk.type", NULL },
 };
+
+static int print_attribute(const struct mount *mount, const struct entry *entry,
+			   const struct attribute *attribute, FILE *out)
+{
+	struct tensor tensor = { 0 };
+	int error;
+
+	if (!attribute->print)
+		return print_type(mount, entry, out);
+	error = tensor_get(&mount->overlay, entry, &tensor);
+	if (!error)
+		error = attribute->print(&tensor, out);
+	tensor_done(&tensor);
+	return error;
+}
+
+static bool attribute_is_of(const struct attribute *attribute, enum item_kind kind)
+{
+	return kind == (attribute->print ? ITEM_TENSOR : ITEM_SCALAR);
+}
 
 int describe_xattr(const struct mount *mount, const struct entry *entry, const char *name,
 		   char **ret_value, size_t *ret_size)
@@ -233,13 +197,13 @@ int describe_xattr(const struct mount *mount, const struct entry *entry, const c
 		FILE *out;
 		int error;
 
-		if (attributes[i].kind != entry->kind ||
+		if (!attribute_is_of(&attributes[i], entry->kind) ||
 		    strcmp(attributes[i].name, name) != 0)
 			continue;
 		out = open_memstream(&value, ret_size);
 		if (!out)
 			return -ENOMEM;
-		error = attributes[i].print(mount, entry, out);
+		error = print_attribute(mount, entry, &attributes[i], out);
 		if (fclose(out) != 0 && !error)
 			error = -ENOMEM;
 		if (error)
@@ -262,7 +226,7 @@ int describe_xattr_names(const struct mount *mount, const struct entry *entry,
 		char *value;
 		size_t size;
 
-		if (attributes[i].kind != entry->kind ||
+		if (!attribute_is_of(&attributes[i], entry->kind) ||
 		    describe_xattr(mount, entry, attributes[i].name, &value, &size) != 0)
 			continue;
 		free(value);

@@ -41,7 +41,7 @@ static int keep_folder(struct mount *mount, const struct node *node,
 	error = overlay_make(&mount->overlay, ITEM_FOLDER, key, size, &item);
 	free(key);
 	if (!error && node->type == NODE_FOLDER)
-		item->id = node->id;
+		item->id = node->id & ~NODE_ID_NPY;
 	return error;
 }
 
@@ -77,6 +77,12 @@ int edit_create(struct mount *mount, struct node *parent, const char *text,
 		error = resolved.found == FOUND_FOLDER ? -EISDIR : -EEXIST;
 		goto out;
 	}
+	if (resolved.no_file)
+		error = -EINVAL; /* in npy/, and not called so */
+	else if (folder.npy && resolved.kind == ITEM_TENSOR)
+		error = -EACCES;
+	if (error)
+		goto out;
 	error = overlay_make(&mount->overlay, resolved.kind, resolved.name,
 			     resolved.name_size, &item);
 	if (error)
@@ -95,7 +101,7 @@ int edit_create(struct mount *mount, struct node *parent, const char *text,
 	if (resolved.kind == ITEM_SCALAR)
 		item->type_known = overlay_former_type(
 			&mount->overlay, item->name, item->name_size, &item->value.type);
-	clock_gettime(CLOCK_REALTIME, &mount->changed);
+	mount_edited(mount);
 	*ret_entry = (struct entry) { resolved.kind, NO_BASE, item };
 out:
 	resolved_done(&resolved);
@@ -178,7 +184,7 @@ out:
 
 int edit_rmdir(struct mount *mount, struct node *parent, const char *text)
 {
-	struct folder folder, gone;
+	struct folder folder, gone, twin;
 	struct resolved resolved;
 	struct item *item;
 	char *prefix, *inner = NULL;
@@ -201,7 +207,9 @@ int edit_rmdir(struct mount *mount, struct node *parent, const char *text)
 	gone.prefix = inner;
 	gone.prefix_size = folder.prefix_size + resolved.name_size + 1;
 	item = tree_folder_item(&gone);
-	if (!tree_empty(&gone))
+	twin = gone;
+	twin.npy = !gone.npy;
+	if (!tree_empty(&gone) || !tree_empty(&twin))
 		error = -ENOTEMPTY;
 	else if (item)
 		error = keep_folder(mount, parent, &folder);
@@ -225,6 +233,10 @@ static int rename_file(struct mount *mount, struct node *parent,
 
 	if (to->found == FOUND_FOLDER)
 		return -EISDIR;
+	if (to->no_file)
+		return -EINVAL; /* in npy/, and not called so */
+	if (folder->npy && from->kind != to->kind)
+		return -EACCES;
 	if (to->found == FOUND_ENTRY && no_replace)
 		return -EEXIST;
 	if (to->found == FOUND_ENTRY && entry_id(&to->entry) == entry_id(&from->entry))
@@ -245,6 +257,23 @@ static int rename_file(struct mount *mount, struct node *parent,
 	return overlay_rename(&mount->overlay, item, to->kind, to->name, to->name_size);
 }
 
+/* The folder's node, and the one of the same folder in npy/ or tensors/. */
+static int move_nodes(struct mount *mount, struct node *node, struct node *parent,
+		      const char *component, size_t size)
+{
+	struct node *twin = node->kind == ITEM_TENSOR ? nodes_twin(&mount->nodes, node)
+						      : NULL,
+		    *above = twin ? nodes_twin(&mount->nodes, parent) : NULL;
+	int error =
+		node_move(&mount->nodes, &mount->overlay, node, parent, component, size);
+
+	/* Where the kernel does not know the new place, it looks it up anew. */
+	if (!error && above)
+		error = node_move(&mount->nodes, &mount->overlay, twin, above, component,
+				  size);
+	return error;
+}
+
 static int rename_folder(struct mount *mount, struct node *parent,
 			 const struct folder *folder, const struct resolved *from,
 			 struct node *new_parent, const struct folder *new_folder,
@@ -262,7 +291,7 @@ static int rename_folder(struct mount *mount, struct node *parent,
 		return -EXDEV;
 	if (to->found == FOUND_ENTRY)
 		return -ENOTDIR;
-	if (to->kind == ITEM_SCRATCH || to->alias)
+	if (to->kind == ITEM_SCRATCH || to->alias || (folder->npy && !to->no_file))
 		return -EINVAL;
 	if (to->found == FOUND_FREE) {
 		if (to->name_size < new_folder->prefix_size)
@@ -325,9 +354,9 @@ static int rename_folder(struct mount *mount, struct node *parent,
 		error = tree_rename(&mount->overlay, &source, target.prefix,
 				    target.prefix_size);
 	if (!error && node->type == NODE_FOLDER)
-		error = node_move(&mount->nodes, &mount->overlay, node, new_parent,
-				  new_prefix + new_folder->prefix_size, part_size);
-	clock_gettime(CLOCK_REALTIME, &mount->changed);
+		error = move_nodes(mount, node, new_parent,
+				   new_prefix + new_folder->prefix_size, part_size);
+	mount_edited(mount);
 out:
 	free(old_prefix);
 	free(new_prefix);
@@ -363,7 +392,7 @@ int edit_rename(struct mount *mount, struct node *parent, const char *text,
 	if (!error && parent == new_parent && from.found == FOUND_ENTRY &&
 	    to.found == FOUND_FREE && is_backup(&folder, text, new_text))
 		error = tree_resolve_backup(&new_folder, new_text, strlen(new_text), &to);
-	if (!error && folder.kind != new_folder.kind)
+	if (!error && (folder.kind != new_folder.kind || folder.npy != new_folder.npy))
 		error = -EXDEV;
 	if (!error && from.found == FOUND_FREE)
 		error = -ENOENT;

@@ -17,17 +17,12 @@
 
 int edit_take(struct mount *mount, const struct entry *entry, struct item **ret_item)
 {
-	struct node *node;
 	int error = overlay_promote(&mount->overlay, entry, ret_item);
 
 	if (error)
 		return error;
-	node = nodes_find(&mount->nodes, (*ret_item)->id);
-	if (node && node->type == NODE_ENTRY && !node->item) {
-		node->item = *ret_item;
-		item_ref(node->item);
-	}
-	clock_gettime(CLOCK_REALTIME, &mount->changed);
+	nodes_bind(&mount->nodes, *ret_item);
+	mount_edited(mount);
 	return 0;
 }
 
@@ -47,23 +42,22 @@ static int whole_text(struct mount *mount, const struct item *item, char **ret_t
 	struct entry entry = { item->kind, item->base, NULL };
 	uint64_t size;
 	char *text;
+	int error;
 
 	memcpy(&entry.item, &item, sizeof(item));
-	size = content_size(&mount->overlay, &entry, true);
+	if (content_is_text(&entry))
+		return content_text(&mount->overlay, &entry,
+				    (struct view) { .writer = true }, ret_text, ret_size);
+	size = item_data_size(&mount->overlay, item);
 	if (size > TEXT_SIZE_MAX)
 		return -EFBIG;
 	text = malloc(size ? size : 1);
 	if (!text)
 		return -ENOMEM;
-	if (content_is_text(&entry)) {
-		size = content_text(&mount->overlay, &entry, true, 0, size, text);
-	} else {
-		int error = staged_read(item->staged, text, size, 0);
-
-		if (error) {
-			free(text);
-			return error;
-		}
+	error = staged_read(item->staged, text, size, 0);
+	if (error) {
+		free(text);
+		return error;
 	}
 	*ret_text = text;
 	*ret_size = size;
@@ -470,7 +464,7 @@ int edit_flush(struct mount *mount, struct node *node)
 	item->pending.refused = error != 0;
 	if (!error) {
 		clock_gettime(CLOCK_REALTIME, &item->mtime);
-		clock_gettime(CLOCK_REALTIME, &mount->changed);
+		mount_edited(mount);
 	}
 	if (!error)
 		drop_pending(item);

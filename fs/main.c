@@ -259,6 +259,7 @@ static enum status finish(struct mount *mount, struct session *session)
 	for (size_t i = 0; i < mount->handle_count; i++)
 		handle_free(mount, i);
 	free(mount->handles);
+	mount_drop_rendered(mount);
 	nodes_done(&mount->nodes, &mount->overlay);
 	overlay_done(&mount->overlay);
 	bpk_reader_close(mount->reader);

@@ -44,11 +44,24 @@ struct mount {
 	size_t handle_count;
 	size_t handle_hint;
 	struct timespec changed; /* when the last edit was made */
+	uint64_t edits;		 /* counts them */
+	/* What the pack's descriptions show now, or did before the last edit. */
+	struct rendered *rendered[RENDERED_COUNT];
 
 	/* Written by the commit at the end, when nothing else runs. */
 	enum status result;
 	char message[1024];
 };
+
+/* An edit is made: what was rendered before is of the past. Locked. */
+void mount_edited(struct mount *mount);
+/* The file that describes the pack as it is now, borrowed until the next edit.
+ * Locked; the errors of rendered_new(). */
+int mount_rendered(struct mount *mount, enum rendered_kind kind,
+		   struct rendered **ret_rendered);
+
+/* Forget them, at the end. */
+void mount_drop_rendered(struct mount *mount);
 
 /* The folder that @node is. *@ret_prefix is malloc'd and what folder points to. */
 int mount_folder(const struct mount *mount, const struct node *node,

@@ -10,6 +10,26 @@
 
 #define FOLDER_BITS (UINT64_C(3) << 62)
 
+const struct fixed_node fixed_nodes[] = {
+	{ NODE_ID_SECTION + ITEM_TENSOR, NODE_ID_ROOT, "tensors", NODE_SECTION,
+	  ITEM_TENSOR, 0 },
+	{ NODE_ID_SECTION + ITEM_SCALAR, NODE_ID_ROOT, "scalars", NODE_SECTION,
+	  ITEM_SCALAR, 0 },
+	{ NODE_ID_SECTION + ITEM_METADATA, NODE_ID_ROOT, "metadata", NODE_SECTION,
+	  ITEM_METADATA, 0 },
+	{ NODE_ID_NPY_SECTION, NODE_ID_ROOT, "npy", NODE_SECTION, ITEM_TENSOR, 0 },
+	{ NODE_ID_RENDERED + RENDERED_INDEX, NODE_ID_ROOT, "index.tsv", NODE_RENDERED, 0,
+	  RENDERED_INDEX },
+	{ NODE_ID_RENDERED + RENDERED_JSON, NODE_ID_ROOT, "pack.json", NODE_RENDERED, 0,
+	  RENDERED_JSON },
+	{ NODE_ID_RENDERED + RENDERED_SAFETENSORS, NODE_ID_ROOT, "pack.safetensors",
+	  NODE_RENDERED, 0, RENDERED_SAFETENSORS },
+	{ NODE_ID_CONTROL, NODE_ID_ROOT, ".bpkfs", NODE_CONTROL, 0, 0 },
+	{ NODE_ID_STATUS, NODE_ID_CONTROL, "status", NODE_STATUS, 0, 0 },
+	{ NODE_ID_CHANGES, NODE_ID_CONTROL, "changes", NODE_CHANGES, 0, 0 },
+};
+const size_t fixed_node_count = sizeof(fixed_nodes) / sizeof(*fixed_nodes);
+
 static size_t bucket_of(const struct nodes *nodes, uint64_t id)
 {
 	uint64_t mixed = id * UINT64_C(0x9e3779b97f4a7c15);
@@ -27,16 +47,18 @@ int nodes_init(struct nodes *nodes)
 		free(nodes->buckets);
 		return -EIO;
 	}
-	for (uint64_t id = 0; id < NODE_ID_FIXED_END; id++)
-		nodes->fixed[id].id = id;
+	nodes->fixed[NODE_ID_ROOT].id = NODE_ID_ROOT;
 	nodes->fixed[NODE_ID_ROOT].type = NODE_ROOT;
-	for (enum item_kind kind = 0; kind < PACK_KIND_COUNT; kind++) {
-		nodes->fixed[NODE_ID_SECTION + kind].type = NODE_SECTION;
-		nodes->fixed[NODE_ID_SECTION + kind].kind = kind;
+	for (size_t i = 0; i < fixed_node_count; i++) {
+		struct node *node = &nodes->fixed[fixed_nodes[i].id];
+
+		if (fixed_nodes[i].type == NODE_RENDERED)
+			continue; /* comes and goes as the others do */
+		node->id = fixed_nodes[i].id;
+		node->type = fixed_nodes[i].type;
+		node->kind = fixed_nodes[i].kind;
+		node->npy = node->id == NODE_ID_NPY_SECTION;
 	}
-	nodes->fixed[NODE_ID_CONTROL].type = NODE_CONTROL;
-	nodes->fixed[NODE_ID_STATUS].type = NODE_STATUS;
-	nodes->fixed[NODE_ID_CHANGES].type = NODE_CHANGES;
 	return 0;
 }
 
@@ -44,6 +66,7 @@ static void node_free(struct overlay *overlay, struct node *node)
 {
 	if (node->item)
 		item_unref(overlay, node->item);
+	rendered_unref(node->rendered);
 	free(node->component);
 	free(node);
 }
@@ -65,9 +88,8 @@ struct node *nodes_find(struct nodes *nodes, uint64_t id)
 {
 	struct node *node;
 
-	if (id < NODE_ID_FIXED_END)
-		return id >= NODE_ID_ROOT && id <= NODE_ID_CHANGES ? &nodes->fixed[id]
-								   : NULL;
+	if (id < NODE_ID_FIXED_END && nodes->fixed[id].id)
+		return &nodes->fixed[id];
 	for (node = nodes->buckets[bucket_of(nodes, id)]; node; node = node->next)
 		if (node->id == id)
 			return node;
@@ -117,15 +139,17 @@ static struct node *add(struct nodes *nodes, uint64_t id, enum node_type type,
 	return node;
 }
 
-struct node *nodes_entry(struct nodes *nodes, const struct entry *entry)
+struct node *nodes_entry(struct nodes *nodes, const struct entry *entry, bool npy)
 {
-	struct node *node = nodes_find(nodes, entry_id(entry));
+	uint64_t id = entry_id(entry) | (npy ? NODE_ID_NPY : 0);
+	struct node *node = nodes_find(nodes, id);
 
 	if (node)
 		return node;
-	node = add(nodes, entry_id(entry), NODE_ENTRY, entry->kind);
+	node = add(nodes, id, NODE_ENTRY, entry->kind);
 	if (!node)
 		return NULL;
+	node->npy = npy;
 	node->base = entry->base;
 	if (entry->item) {
 		node->item = entry->item;
@@ -134,16 +158,53 @@ struct node *nodes_entry(struct nodes *nodes, const struct entry *entry)
 	return node;
 }
 
+void nodes_bind(struct nodes *nodes, struct item *item)
+{
+	const uint64_t ids[] = { item->id, item->id | NODE_ID_NPY };
+
+	for (size_t i = 0; i < 2; i++) {
+		struct node *node = nodes_find(nodes, ids[i]);
+
+		if (node && node->type == NODE_ENTRY && !node->item) {
+			node->item = item;
+			item_ref(item);
+		}
+	}
+}
+
+struct node *nodes_rendered(struct nodes *nodes, struct rendered *rendered)
+{
+	struct node *node = nodes_find(nodes, rendered->id);
+
+	if (node)
+		return node;
+	node = add(nodes, rendered->id, NODE_RENDERED, 0);
+	if (node)
+		node->rendered = rendered_ref(rendered);
+	return node;
+}
+
+struct node *nodes_twin(struct nodes *nodes, const struct node *node)
+{
+	if (node->id == NODE_ID_NPY_SECTION)
+		return &nodes->fixed[NODE_ID_SECTION + ITEM_TENSOR];
+	if (node->id == NODE_ID_SECTION + ITEM_TENSOR)
+		return &nodes->fixed[NODE_ID_NPY_SECTION];
+	return nodes_find(nodes, node->id ^ NODE_ID_NPY);
+}
+
 uint64_t nodes_folder_id(const struct nodes *nodes, const struct node *parent,
 			 const char *component, size_t size)
 {
-	uint64_t hash = nodes->seed ^ parent->id * UINT64_C(0x9e3779b97f4a7c15);
+	uint64_t above = parent->id == NODE_ID_NPY_SECTION ? NODE_ID_SECTION + ITEM_TENSOR
+							   : parent->id & ~NODE_ID_NPY;
+	uint64_t hash = nodes->seed ^ above * UINT64_C(0x9e3779b97f4a7c15);
 
 	for (size_t i = 0; i < size; i++) {
 		hash = (hash ^ (uint8_t)component[i]) * UINT64_C(0x100000001b3);
 		hash ^= hash >> 29;
 	}
-	return hash | FOLDER_BITS;
+	return (hash & ~NODE_ID_NPY) | FOLDER_BITS | (parent->npy ? NODE_ID_NPY : 0);
 }
 
 static bool is_folder(const struct node *node, const struct node *parent,
@@ -157,14 +218,16 @@ static bool is_folder(const struct node *node, const struct node *parent,
 struct node *nodes_folder(struct nodes *nodes, struct node *parent, enum item_kind kind,
 			  const char *component, size_t size, uint64_t made_id)
 {
-	uint64_t id = made_id ? made_id : nodes_folder_id(nodes, parent, component, size);
+	uint64_t id = made_id ? made_id | (parent->npy ? NODE_ID_NPY : 0)
+			      : nodes_folder_id(nodes, parent, component, size);
 	struct node *node;
 	char *copy;
 
 	while ((node = nodes_find(nodes, id))) {
 		if (is_folder(node, parent, component, size))
 			return node;
-		id = (id + 1) | FOLDER_BITS;
+		id = ((id + 1) & ~NODE_ID_NPY) | FOLDER_BITS |
+		     (parent->npy ? NODE_ID_NPY : 0);
 	}
 	copy = malloc(size + 1);
 	node = copy ? add(nodes, id, NODE_FOLDER, kind) : NULL;
@@ -177,6 +240,7 @@ struct node *nodes_folder(struct nodes *nodes, struct node *parent, enum item_ki
 	node->component = copy;
 	node->component_size = size;
 	node->parent = parent;
+	node->npy = parent->npy;
 	node_ref(parent);
 	return node;
 }
@@ -199,6 +263,12 @@ int node_move(struct nodes *nodes, struct overlay *overlay, struct node *node,
 	return 0;
 }
 
+bool node_is_folder(const struct node *node)
+{
+	return node->type == NODE_ROOT || node->type == NODE_SECTION ||
+	       node->type == NODE_CONTROL || node->type == NODE_FOLDER;
+}
+
 void node_ref(struct node *node)
 {
 	node->refs++;
@@ -207,7 +277,8 @@ void node_ref(struct node *node)
 /* A loop, not a recursion: a chain of folders may be as long as a name. */
 static void free_unused(struct nodes *nodes, struct overlay *overlay, struct node *node)
 {
-	while (node && node->id >= NODE_ID_FIXED_END && !node->refs && !node->lookups) {
+	while (node && (node->id >= NODE_ID_FIXED_END || node->rendered) && !node->refs &&
+	       !node->lookups) {
 		struct node **link = &nodes->buckets[bucket_of(nodes, node->id)];
 		struct node *parent = node->parent;
 

@@ -4,7 +4,7 @@
  * The kernel names an inode by the number that stat(2) shows. A node is made by
  * the first lookup (or create, mkdir, readdirplus) that tells the kernel of it,
  * and counts how often the kernel was told; it goes when the kernel has forgotten
- * it that often and nobody else refers to it. The six fixed nodes never go.
+ * it that often and nobody else refers to it. The fixed nodes never go.
  *
  * Numbers are never pointers and never name another thing while the mount lasts:
  * - fixed nodes: 1 to 15;
@@ -13,7 +13,10 @@
  * - a folder that only its entries make: a hash of its parent's number and its
  *   component with the top bits set, seeded for each mount. So it is the same
  *   again when the kernel has forgotten it, and a pack cannot be made so that two
- *   folders collide. Should they, the next free number is taken.
+ *   folders collide. Should they, the next free number is taken;
+ * - what tensors/ shows has the same number in npy/ with one bit set;
+ * - a file that describes the whole pack: a fixed number, or on a writable mount
+ *   a new one after each edit, as if it was replaced by rename(2).
  *
  * A folder's node refers to its parent and knows its own component alone, so that
  * a deep path costs no more than a wide one; the prefix is put together by walking
@@ -23,13 +26,15 @@
 #define BPKFS_NODE_H
 
 #include "overlay.h"
+#include "rendered.h"
 
 enum node_type {
 	NODE_ROOT,
-	NODE_SECTION, /* tensors/, scalars/, metadata/ */
+	NODE_SECTION, /* tensors/, scalars/, metadata/, npy/ */
 	NODE_CONTROL, /* .bpkfs/ */
 	NODE_STATUS,
 	NODE_CHANGES,
+	NODE_RENDERED, /* index.tsv, pack.json, pack.safetensors */
 	NODE_FOLDER,
 	NODE_ENTRY, /* an entry or a scratch file */
 };
@@ -39,7 +44,23 @@ enum node_type {
 #define NODE_ID_CONTROL 5
 #define NODE_ID_STATUS 6
 #define NODE_ID_CHANGES 7
+#define NODE_ID_NPY_SECTION 8
+#define NODE_ID_RENDERED 9 /* + enum rendered_kind: 9, 10, 11 */
 #define NODE_ID_FIXED_END 16
+/* In the number of what npy/ shows. */
+#define NODE_ID_NPY (UINT64_C(1) << 61)
+
+/* What stands in the root and in .bpkfs/, in the order it is listed. */
+struct fixed_node {
+	uint64_t id;
+	uint64_t parent;
+	const char *name;
+	enum node_type type;
+	enum item_kind kind;	     /* NODE_SECTION */
+	enum rendered_kind rendered; /* NODE_RENDERED */
+};
+extern const struct fixed_node fixed_nodes[];
+extern const size_t fixed_node_count;
 
 struct node {
 	uint64_t id;
@@ -47,11 +68,13 @@ struct node {
 	unsigned refs;	  /* folders below, open handles */
 	enum node_type type;
 	enum item_kind kind;
+	bool npy;	     /* seen through npy/ */
 	struct node *parent; /* NODE_FOLDER: owned reference */
 	char *component;
 	size_t component_size;
-	size_t base;	   /* NODE_ENTRY: of the pack, until promoted */
-	struct item *item; /* owned reference, or NULL */
+	size_t base;		   /* NODE_ENTRY: of the pack, until promoted */
+	struct item *item;	   /* owned reference, or NULL */
+	struct rendered *rendered; /* NODE_RENDERED: owned reference */
 	struct node *next;
 };
 
@@ -69,7 +92,14 @@ void nodes_done(struct nodes *nodes, struct overlay *overlay);
 /* The node of that number, or NULL when the kernel was never told of it. */
 struct node *nodes_find(struct nodes *nodes, uint64_t id);
 /* The node of an entry; made when there was none. NULL without memory. */
-struct node *nodes_entry(struct nodes *nodes, const struct entry *entry);
+struct node *nodes_entry(struct nodes *nodes, const struct entry *entry, bool npy);
+/* Whatever the kernel knows of the entry that @item came from is @item from now on. */
+void nodes_bind(struct nodes *nodes, struct item *item);
+/* The node of a file that describes the pack, likewise. */
+struct node *nodes_rendered(struct nodes *nodes, struct rendered *rendered);
+/* The same folder, entry or section in the other one of tensors/ and npy/, if the
+ * kernel knows it. */
+struct node *nodes_twin(struct nodes *nodes, const struct node *node);
 /* The node of the folder @component in @parent. @made_id: of a made folder, or 0. */
 struct node *nodes_folder(struct nodes *nodes, struct node *parent, enum item_kind kind,
 			  const char *component, size_t size, uint64_t made_id);
@@ -80,6 +110,7 @@ uint64_t nodes_folder_id(const struct nodes *nodes, const struct node *parent,
 int node_move(struct nodes *nodes, struct overlay *overlay, struct node *node,
 	      struct node *parent, const char *component, size_t size);
 
+bool node_is_folder(const struct node *node);
 void node_ref(struct node *node);
 void node_unref(struct nodes *nodes, struct overlay *overlay, struct node *node);
 void node_forget(struct nodes *nodes, struct overlay *overlay, struct node *node,

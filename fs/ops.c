@@ -83,6 +83,8 @@ void handle_free(struct mount *mount, uint64_t number)
 	mount->handles[number] = NULL;
 	if (number < mount->handle_hint)
 		mount->handle_hint = number;
+	if (handle->rendered)
+		rendered_close(handle->rendered);
 	node_unref(&mount->nodes, &mount->overlay, handle->node);
 	ops_listing_free(handle->listing);
 	free(handle->text);
@@ -91,21 +93,45 @@ void handle_free(struct mount *mount, uint64_t number)
 
 /* Attributes --------------------------------------------------------------- */
 
-static void control_attributes(const struct mount *mount, const struct node *node,
-			       struct stat *st)
+bool ops_can_write(const struct mount *mount, const struct node *node)
+{
+	return node->type == NODE_ENTRY &&
+	       !(node->npy && node_entry(&mount->overlay, node).kind == ITEM_TENSOR);
+}
+
+static int control_size(const struct mount *mount, const struct node *node,
+			uint64_t *ret_size)
 {
 	size_t size = 0;
 	char *text = node->type == NODE_STATUS ? describe_status(mount, &size)
 					       : describe_changes(mount, &size);
 
+	if (!text)
+		return -ENOMEM;
 	free(text);
-	st->st_mode = S_IFREG | (mount->file_mode & 0444);
-	st->st_size = (off_t)size;
-	st->st_mtim = mount->changed;
+	*ret_size = size;
+	return 0;
 }
 
-void ops_attributes(struct mount *mount, const struct node *node, bool writer,
-		    struct stat *ret_stat)
+static int entry_attributes(struct mount *mount, const struct node *node, bool writer,
+			    struct stat *st, uint64_t *ret_size)
+{
+	struct entry entry = node_entry(&mount->overlay, node);
+	struct view view = { .npy = node->npy, .writer = writer };
+
+	st->st_mode = S_IFREG | mount->file_mode;
+	if (!content_is_text(&entry))
+		st->st_blksize = 1 << 20;
+	if (entry.item && (entry.item->staged || entry.base == NO_BASE ||
+			   overlay_change(&mount->overlay, entry.item) != CHANGE_NONE))
+		st->st_mtim = entry.item->mtime;
+	if (entry.item && !entry.item->linked)
+		st->st_nlink = 0;
+	return content_size(&mount->overlay, &entry, view, ret_size);
+}
+
+int ops_attributes(struct mount *mount, const struct node *node, bool writer,
+		   struct stat *ret_stat)
 {
 	struct stat st = {
 		.st_ino = node->id,
@@ -115,6 +141,8 @@ void ops_attributes(struct mount *mount, const struct node *node, bool writer,
 		.st_blksize = 4096,
 		.st_mtim = mount->pack.st_mtim,
 	};
+	uint64_t size = 0;
+	int error = 0;
 
 	switch (node->type) {
 	case NODE_ROOT:
@@ -130,66 +158,72 @@ void ops_attributes(struct mount *mount, const struct node *node, bool writer,
 		break;
 	case NODE_STATUS:
 	case NODE_CHANGES:
-		control_attributes(mount, node, &st);
+		st.st_mode = S_IFREG | (mount->file_mode & 0444);
+		st.st_mtim = mount->changed;
+		error = control_size(mount, node, &size);
+		break;
+	case NODE_RENDERED:
+		st.st_mode = S_IFREG | (mount->file_mode & 0444);
+		st.st_blksize = 1 << 20;
+		st.st_mtim = node->rendered->mtime;
+		size = node->rendered->size;
 		break;
 	case NODE_ENTRY:
-	default: {
-		struct entry entry = node_entry(&mount->overlay, node);
-
-		st.st_mode = S_IFREG | mount->file_mode;
-		st.st_size = (off_t)content_size(&mount->overlay, &entry, writer);
-		if (!content_is_text(&entry))
-			st.st_blksize = 1 << 20;
-		if (entry.item &&
-		    (entry.item->staged || entry.base == NO_BASE ||
-		     overlay_change(&mount->overlay, entry.item) != CHANGE_NONE))
-			st.st_mtim = entry.item->mtime;
-		if (entry.item && !entry.item->linked)
-			st.st_nlink = 0;
+	default:
+		error = entry_attributes(mount, node, writer, &st, &size);
 		break;
 	}
-	}
+	if (error)
+		return error;
+	st.st_size = (off_t)size;
 	st.st_blocks = (st.st_size + 511) / 512;
 	st.st_atim = st.st_ctim = st.st_mtim;
 	*ret_stat = st;
+	return 0;
 }
 
-void ops_entry(struct mount *mount, struct node *node, bool alias,
-	       struct fuse_entry_param *ret_entry)
+int ops_entry(struct mount *mount, struct node *node, bool alias,
+	      struct fuse_entry_param *ret_entry)
 {
 	double timeout = mount->writable ? 0 : FOREVER;
+	struct stat st;
+	int error = ops_attributes(mount, node, false, &st);
 
+	if (error)
+		return error;
 	*ret_entry = (struct fuse_entry_param) {
 		.ino = node->id,
 		.generation = 1,
-		.attr_timeout = timeout,
+		.attr = st,
+		/* What is rendered never changes: another one takes its place. */
+		.attr_timeout = node->type == NODE_RENDERED ? FOREVER : timeout,
 		.entry_timeout = alias ? 0 : timeout,
 	};
-	ops_attributes(mount, node, false, &ret_entry->attr);
 	node->lookups++;
+	return 0;
 }
 
-static int find_in_root(struct mount *mount, const struct node *parent, const char *text,
-			struct node **ret_node)
+/* What @text is in the root or in .bpkfs/; everything rendered is made on demand. */
+static int find_fixed(struct mount *mount, const struct node *parent, const char *text,
+		      struct node **ret_node)
 {
-	static const struct {
-		uint64_t parent;
-		const char *name;
-		uint64_t id;
-	} fixed[] = {
-		{ NODE_ID_ROOT, "tensors", NODE_ID_SECTION + ITEM_TENSOR },
-		{ NODE_ID_ROOT, "scalars", NODE_ID_SECTION + ITEM_SCALAR },
-		{ NODE_ID_ROOT, "metadata", NODE_ID_SECTION + ITEM_METADATA },
-		{ NODE_ID_ROOT, ".bpkfs", NODE_ID_CONTROL },
-		{ NODE_ID_CONTROL, "status", NODE_ID_STATUS },
-		{ NODE_ID_CONTROL, "changes", NODE_ID_CHANGES },
-	};
+	for (size_t i = 0; i < fixed_node_count; i++) {
+		const struct fixed_node *fixed = &fixed_nodes[i];
+		struct rendered *rendered;
+		int error;
 
-	for (size_t i = 0; i < sizeof(fixed) / sizeof(*fixed); i++)
-		if (fixed[i].parent == parent->id && strcmp(fixed[i].name, text) == 0) {
-			*ret_node = nodes_find(&mount->nodes, fixed[i].id);
+		if (fixed->parent != parent->id || strcmp(fixed->name, text) != 0)
+			continue;
+		if (fixed->type != NODE_RENDERED) {
+			*ret_node = nodes_find(&mount->nodes, fixed->id);
 			return 0;
 		}
+		error = mount_rendered(mount, fixed->rendered, &rendered);
+		if (error)
+			return error;
+		*ret_node = nodes_rendered(&mount->nodes, rendered);
+		return *ret_node ? 0 : -ENOMEM;
+	}
 	return -ENOENT;
 }
 
@@ -203,7 +237,7 @@ int ops_find(struct mount *mount, struct node *parent, const char *text,
 
 	*ret_alias = false;
 	if (parent->type == NODE_ROOT || parent->type == NODE_CONTROL)
-		return find_in_root(mount, parent, text, ret_node);
+		return find_fixed(mount, parent, text, ret_node);
 	error = mount_folder(mount, parent, &folder, &prefix);
 	if (error)
 		return error == -EACCES ? -ENOTDIR : error;
@@ -217,7 +251,7 @@ int ops_find(struct mount *mount, struct node *parent, const char *text,
 	if (resolved.found == FOUND_FREE) {
 		error = -ENOENT;
 	} else if (resolved.found == FOUND_ENTRY) {
-		*ret_node = nodes_entry(&mount->nodes, &resolved.entry);
+		*ret_node = nodes_entry(&mount->nodes, &resolved.entry, parent->npy);
 	} else {
 		struct folder below = folder;
 		struct item *made;
@@ -256,11 +290,12 @@ static void ops_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 	if (!folder)
 		return;
 	error = ops_find(mount, folder, name, &node, &alias);
+	if (!error)
+		error = ops_entry(mount, node, alias, &entry);
 	if (error) {
 		ops_fail(req, error);
 		return;
 	}
-	ops_entry(mount, node, alias, &entry);
 	pthread_mutex_unlock(&mount->lock);
 	fuse_reply_entry(req, &entry);
 }
@@ -269,7 +304,7 @@ static void forget(struct mount *mount, fuse_ino_t ino, uint64_t lookups)
 {
 	struct node *node = nodes_find(&mount->nodes, ino);
 
-	if (node && node->id >= NODE_ID_FIXED_END)
+	if (node)
 		node_forget(&mount->nodes, &mount->overlay, node, lookups);
 }
 
@@ -300,14 +335,21 @@ static void ops_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *f
 	struct mount *mount = ops_mount(req);
 	struct node *node = ops_begin(req, ino);
 	const struct handle *handle;
+	double timeout;
 	struct stat st;
+	int error;
 
 	if (!node)
 		return;
 	handle = fi ? handle_get(mount, fi->fh) : NULL;
-	ops_attributes(mount, node, handle && handle->writer, &st);
+	timeout = mount->writable && node->type != NODE_RENDERED ? 0 : FOREVER;
+	error = ops_attributes(mount, node, handle && handle->writer, &st);
+	if (error) {
+		ops_fail(req, error);
+		return;
+	}
 	pthread_mutex_unlock(&mount->lock);
-	fuse_reply_attr(req, &st, mount->writable ? 0 : FOREVER);
+	fuse_reply_attr(req, &st, timeout);
 }
 
 static void ops_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int to_set,
@@ -326,7 +368,7 @@ static void ops_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int t
 		 (to_set & FUSE_SET_ATTR_GID && attr->st_gid != mount->gid))
 		error = -EPERM;
 	if (!error && to_set & FUSE_SET_ATTR_SIZE)
-		error = node->type == NODE_ENTRY
+		error = ops_can_write(mount, node)
 				? edit_truncate(mount, node, (uint64_t)attr->st_size)
 				: -EACCES;
 	if (!error && to_set & (FUSE_SET_ATTR_MTIME | FUSE_SET_ATTR_MTIME_NOW)) {
@@ -336,11 +378,12 @@ static void ops_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int t
 			clock_gettime(CLOCK_REALTIME, &now);
 		error = edit_touch(mount, node, now);
 	}
+	if (!error)
+		error = ops_attributes(mount, node, fi != NULL, &st);
 	if (error) {
 		ops_fail(req, error);
 		return;
 	}
-	ops_attributes(mount, node, fi != NULL, &st);
 	pthread_mutex_unlock(&mount->lock);
 	fuse_reply_attr(req, &st, 0);
 }
@@ -498,11 +541,12 @@ static void ops_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_
 	if (!folder)
 		return;
 	error = mount->writable ? edit_mkdir(mount, folder, name, &node) : -EROFS;
+	if (!error)
+		error = ops_entry(mount, node, false, &entry);
 	if (error) {
 		ops_fail(req, error);
 		return;
 	}
-	ops_entry(mount, node, false, &entry);
 	pthread_mutex_unlock(&mount->lock);
 	fuse_reply_entry(req, &entry);
 }
@@ -534,14 +578,13 @@ static void ops_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_
 	error = mount->writable ? edit_create(mount, folder, name, &entry, &alias)
 				: -EROFS;
 	if (!error) {
-		node = nodes_entry(&mount->nodes, &entry);
-		error = node ? 0 : -ENOMEM;
+		node = nodes_entry(&mount->nodes, &entry, folder->npy);
+		error = node ? ops_entry(mount, node, alias, &reply) : -ENOMEM;
 	}
 	if (error) {
 		ops_fail(req, error);
 		return;
 	}
-	ops_entry(mount, node, alias, &reply);
 	pthread_mutex_unlock(&mount->lock);
 	fuse_reply_entry(req, &reply);
 }

@@ -19,7 +19,8 @@
 struct handle {
 	struct node *node;
 	bool writer;
-	char *text; /* .bpkfs/status and changes, as they were at open */
+	struct rendered *rendered; /* NODE_RENDERED: the node's, opened */
+	char *text;		   /* .bpkfs/status and changes, as they were at open */
 	size_t text_size;
 	struct listing *listing; /* a folder, as it was at the start of reading */
 };
@@ -44,11 +45,15 @@ struct mount *ops_mount(fuse_req_t req);
 struct node *ops_begin(fuse_req_t req, fuse_ino_t ino);
 /* Unlock, and answer with an error. */
 void ops_fail(fuse_req_t req, int negative_errno);
-/* Attributes of a node. Locked. */
-void ops_attributes(struct mount *mount, const struct node *node, bool writer,
-		    struct stat *ret_stat);
-void ops_entry(struct mount *mount, struct node *node, bool alias,
-	       struct fuse_entry_param *ret_entry);
+/* May a handle write to it, on a writable mount? Locked. */
+bool ops_can_write(const struct mount *mount, const struct node *node);
+/* Attributes of a node. 0 or -ENOMEM. Locked. */
+int ops_attributes(struct mount *mount, const struct node *node, bool writer,
+		   struct stat *ret_stat);
+/* What a reply tells of a node, which the kernel then knows once more. 0 or
+ * -ENOMEM. Locked. */
+int ops_entry(struct mount *mount, struct node *node, bool alias,
+	      struct fuse_entry_param *ret_entry);
 /* The node of @text in @parent; 0 or -errno. Locked. */
 int ops_find(struct mount *mount, struct node *parent, const char *text,
 	     struct node **ret_node, bool *ret_alias);

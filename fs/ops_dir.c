@@ -58,33 +58,32 @@ static int list_callback(void *context, const char *file_name, size_t size,
 	struct listing *listing = context;
 
 	(void)entry;
-	if (is_folder && !id)
+	if (listing->folder->npy)
+		id |= NODE_ID_NPY;
+	if (is_folder && !(id & ~NODE_ID_NPY))
 		id = nodes_folder_id(&listing->mount->nodes, listing->folder, component,
 				     component_size);
 	return list_one(listing, file_name, size, id, is_folder ? S_IFDIR : S_IFREG);
 }
 
-static int list_fixed(struct listing *listing, enum node_type type)
+static int list_fixed(struct listing *listing, uint64_t parent)
 {
-	static const struct {
-		enum node_type type;
-		const char *name;
-		uint64_t id;
-		mode_t mode;
-	} fixed[] = {
-		{ NODE_ROOT, "tensors", NODE_ID_SECTION + ITEM_TENSOR, S_IFDIR },
-		{ NODE_ROOT, "scalars", NODE_ID_SECTION + ITEM_SCALAR, S_IFDIR },
-		{ NODE_ROOT, "metadata", NODE_ID_SECTION + ITEM_METADATA, S_IFDIR },
-		{ NODE_ROOT, ".bpkfs", NODE_ID_CONTROL, S_IFDIR },
-		{ NODE_CONTROL, "status", NODE_ID_STATUS, S_IFREG },
-		{ NODE_CONTROL, "changes", NODE_ID_CHANGES, S_IFREG },
-	};
 	int error = 0;
 
-	for (size_t i = 0; i < sizeof(fixed) / sizeof(*fixed) && !error; i++)
-		if (fixed[i].type == type)
-			error = list_one(listing, fixed[i].name, strlen(fixed[i].name),
-					 fixed[i].id, fixed[i].mode);
+	for (size_t i = 0; i < fixed_node_count && !error; i++) {
+		const struct fixed_node *fixed = &fixed_nodes[i];
+		bool file = fixed->type != NODE_SECTION && fixed->type != NODE_CONTROL;
+		struct rendered *now;
+		uint64_t id = fixed->id;
+
+		if (fixed->parent != parent)
+			continue;
+		if (fixed->type == NODE_RENDERED &&
+		    mount_rendered(listing->mount, fixed->rendered, &now) == 0)
+			id = now->id;
+		error = list_one(listing, fixed->name, strlen(fixed->name), id,
+				 file ? S_IFREG : S_IFDIR);
+	}
 	return error;
 }
 
@@ -103,7 +102,7 @@ static int make_listing(struct mount *mount, struct node *node,
 	if (!error)
 		error = list_one(listing, "..", 2, up, S_IFDIR);
 	if (!error && (node->type == NODE_ROOT || node->type == NODE_CONTROL)) {
-		error = list_fixed(listing, node->type);
+		error = list_fixed(listing, node->id);
 	} else if (!error) {
 		struct folder folder;
 		char *prefix;
@@ -165,8 +164,9 @@ static size_t add_plus(fuse_req_t req, char *buffer, size_t room, struct node *f
 	entry.attr.st_ino = listed->id;
 	entry.attr.st_mode = listed->type;
 	if (strcmp(name, ".") != 0 && strcmp(name, "..") != 0 &&
-	    ops_find(mount, folder, name, &node, &alias) == 0)
-		ops_entry(mount, node, alias, &entry);
+	    ops_find(mount, folder, name, &node, &alias) == 0 &&
+	    ops_entry(mount, node, alias, &entry) != 0)
+		node = NULL;
 	size = fuse_add_direntry_plus(req, buffer, room, name, &entry, next);
 	if (node && size > room)
 		node_forget(&mount->nodes, &mount->overlay, node, 1);

@@ -9,6 +9,7 @@
 #include "describe.h"
 #include "edit.h"
 #include "ops.h"
+#include "reading.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -37,6 +38,10 @@ static void caching(const struct mount *mount, const struct node *node,
 {
 	struct entry entry;
 
+	if (node->type == NODE_RENDERED) {
+		fi->keep_cache = 1;
+		return;
+	}
 	if (node->type != NODE_ENTRY) {
 		fi->direct_io = 1;
 		return;
@@ -54,18 +59,20 @@ static int open_node(struct mount *mount, struct node *node, struct fuse_file_in
 	uint64_t number;
 	int error;
 
-	if (node->type != NODE_ENTRY && node->type != NODE_STATUS &&
-	    node->type != NODE_CHANGES)
+	if (node_is_folder(node))
 		return -EISDIR;
 	if ((wants_write(fi) || fi->flags & O_TRUNC) && !mount->writable)
 		return -EROFS;
-	if (wants_write(fi) && node->type != NODE_ENTRY)
+	if ((wants_write(fi) || fi->flags & O_TRUNC) && !ops_can_write(mount, node))
 		return -EACCES;
 	error = handle_new(mount, node, &number);
 	if (error)
 		return error;
 	handle = handle_get(mount, number);
-	if (node->type != NODE_ENTRY) {
+	if (node->type == NODE_RENDERED) {
+		error = rendered_open(node->rendered, &mount->overlay, mount->edits);
+		handle->rendered = error ? NULL : node->rendered;
+	} else if (node->type != NODE_ENTRY) {
 		error = open_control(mount, node, handle);
 	} else if (wants_write(fi)) {
 		error = edit_begin(mount, node);
@@ -132,14 +139,18 @@ void ops_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode
 	if (error == -EEXIST && !(fi->flags & O_EXCL))
 		error = 0; /* another spelling of one that is there */
 	if (!error) {
-		node = nodes_entry(&mount->nodes, &entry);
+		node = nodes_entry(&mount->nodes, &entry, folder->npy);
 		error = node ? open_node(mount, node, fi) : -ENOMEM;
+	}
+	if (!error) {
+		error = ops_entry(mount, node, alias, &reply);
+		if (error)
+			close_handle(mount, fi->fh);
 	}
 	if (error) {
 		ops_fail(req, error);
 		return;
 	}
-	ops_entry(mount, node, alias, &reply);
 	pthread_mutex_unlock(&mount->lock);
 	if (fuse_reply_create(req, &reply, fi) == -ENOENT) {
 		pthread_mutex_lock(&mount->lock);
@@ -149,37 +160,19 @@ void ops_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode
 	}
 }
 
-static void reply_copy(fuse_req_t req, char *buffer, size_t size)
+/* Tell @reading what the file is made of. Locked. */
+static int name_bytes(struct mount *mount, const struct node *node,
+		      const struct handle *handle, struct reading *reading)
 {
-	fuse_reply_buf(req, buffer, size);
-	free(buffer);
-}
+	struct view view = { .npy = node->npy, .writer = handle->writer };
+	struct entry entry;
 
-static void read_staged(fuse_req_t req, struct staged *staged, size_t size, off_t off)
-{
-	char *buffer = malloc(size ? size : 1);
-	size_t done = 0;
-	int error = buffer ? 0 : ENOMEM;
-
-	while (!error && done < size) {
-		ssize_t got =
-			pread(staged->fd, buffer + done, size - done, off + (off_t)done);
-
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got < 0)
-			error = errno;
-		if (got <= 0)
-			break;
-		done += (size_t)got;
-	}
-	staged_unref(staged);
-	if (error) {
-		free(buffer);
-		fuse_reply_err(req, error);
-	} else {
-		reply_copy(req, buffer, done);
-	}
+	if (handle->rendered)
+		return rendered_read(handle->rendered, reading);
+	if (node->type != NODE_ENTRY)
+		return reading_add_text(reading, handle->text, handle->text_size);
+	entry = node_entry(&mount->overlay, node);
+	return content_read(&mount->overlay, &entry, view, reading);
 }
 
 void ops_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
@@ -188,62 +181,24 @@ void ops_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 	struct mount *mount = ops_mount(req);
 	struct node *node = ops_begin(req, ino);
 	const struct handle *handle;
-	struct staged *staged;
-	const char *data;
-	uint64_t data_size;
-	struct entry entry;
+	struct reading reading;
+	const struct iovec *iov;
+	int count, error;
 
 	if (!node)
 		return;
+	reading_init(&reading, (uint64_t)off, size);
 	handle = handle_get(mount, fi->fh);
-	if (!handle) {
-		ops_fail(req, -EBADF);
-		return;
-	}
-	if (node->type != NODE_ENTRY) {
-		size_t left = (uint64_t)off < handle->text_size
-				      ? handle->text_size - (size_t)off
-				      : 0;
-		/* A copy: the handle may be closed before the reply is over. */
-		char *buffer = malloc(left ? left : 1);
-
-		if (!buffer) {
-			ops_fail(req, -ENOMEM);
-			return;
-		}
-		if (left < size)
-			size = left;
-		if (size)
-			memcpy(buffer, handle->text + off, size);
-		pthread_mutex_unlock(&mount->lock);
-		reply_copy(req, buffer, size);
-		return;
-	}
-	entry = node_entry(&mount->overlay, node);
-	if (content_is_text(&entry)) {
-		char *buffer = malloc(size ? size : 1);
-
-		if (!buffer) {
-			ops_fail(req, -ENOMEM);
-			return;
-		}
-		size = content_text(&mount->overlay, &entry, handle->writer,
-				    (uint64_t)off, size, buffer);
-		pthread_mutex_unlock(&mount->lock);
-		reply_copy(req, buffer, size);
-		return;
-	}
-	content_data(&mount->overlay, &entry, &staged, &data, &data_size);
+	error = handle ? name_bytes(mount, node, handle, &reading) : -EBADF;
 	pthread_mutex_unlock(&mount->lock);
-	if (staged) {
-		read_staged(req, staged, size, off);
-		return;
-	}
-	if ((uint64_t)off >= data_size)
-		size = 0;
-	else if (data_size - (uint64_t)off < size)
-		size = (size_t)(data_size - (uint64_t)off);
-	fuse_reply_buf(req, size ? data + off : NULL, size);
+	if (!error)
+		error = reading_finish(&reading, bpk_reader_fd(mount->reader), &iov,
+				       &count);
+	if (error)
+		fuse_reply_err(req, -error);
+	else
+		fuse_reply_iov(req, iov, count);
+	reading_done(&reading);
 }
 
 void ops_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t size, off_t off,

@@ -244,6 +244,11 @@ void overlay_done(struct overlay *overlay)
 	*overlay = (struct overlay) { 0 };
 }
 
+uint64_t overlay_new_id(struct overlay *overlay)
+{
+	return overlay->next_id++;
+}
+
 uint64_t entry_id(const struct entry *entry)
 {
 	return entry->item ? entry->item->id : base_id(entry->kind, entry->base);
@@ -591,7 +596,7 @@ static int leave_stand_in(struct overlay *overlay, struct item *item)
 	if (!stand_in)
 		return -ENOMEM;
 	stand_in->base = item->base;
-	stand_in->id = overlay->next_id++;
+	stand_in->id = overlay_new_id(overlay);
 	overlay->promoted[item->kind][item->base] = stand_in;
 	overlay->gone.items[overlay->gone.count++] = stand_in;
 	item->base = NO_BASE;

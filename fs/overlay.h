@@ -126,6 +126,8 @@ void overlay_done(struct overlay *overlay);
 /* Inode numbers: those below OVERLAY_FIRST_ID are the caller's. */
 #define OVERLAY_FIRST_ID (UINT64_C(1) << 32)
 uint64_t entry_id(const struct entry *entry);
+/* A number that no item has or will have. */
+uint64_t overlay_new_id(struct overlay *overlay);
 const char *entry_name(const struct overlay *overlay, const struct entry *entry,
 		       size_t *ret_size);
 

@@ -24,6 +24,7 @@ static char *join(const char *a, size_t a_size, const char *b, size_t b_size)
 /* Scratch files of a folder stand together: length of the prefix, section, the
  * prefix, then the file name. */
 #define SCRATCH_HEAD 5
+#define SCRATCH_NPY ((char)0x40) /* in the section's byte */
 static char *scratch_key(const struct folder *folder, const char *text, size_t size,
 			 size_t *ret_size)
 {
@@ -33,7 +34,7 @@ static char *scratch_key(const struct folder *folder, const char *text, size_t s
 		return NULL;
 	for (int i = 0; i < 4; i++)
 		key[i] = (char)(folder->prefix_size >> (24 - 8 * i));
-	key[4] = (char)folder->kind;
+	key[4] = (char)((char)folder->kind | (folder->npy ? SCRATCH_NPY : 0));
 	if (folder->prefix_size)
 		memcpy(key + SCRATCH_HEAD, folder->prefix, folder->prefix_size);
 	if (size)
@@ -173,6 +174,14 @@ int tree_resolve_backup(const struct folder *folder, const char *text, size_t si
 	return resolve_scratch(folder, text, size, resolved);
 }
 
+static bool has_suffix(const char *text, size_t size)
+{
+	size_t suffix = strlen(TREE_NPY_SUFFIX);
+
+	return size > suffix &&
+	       memcmp(text + size - suffix, TREE_NPY_SUFFIX, suffix) == 0;
+}
+
 int tree_resolve(const struct folder *folder, const char *text, size_t size,
 		 struct resolved *ret)
 {
@@ -193,9 +202,16 @@ int tree_resolve(const struct folder *folder, const char *text, size_t size,
 		resolved_done(ret);
 		*ret = (struct resolved) { .found = FOUND_FREE, .kind = folder->kind };
 	}
+	if (folder->npy) {
+		ret->no_file = !has_suffix(text, size);
+		if (!ret->no_file)
+			size -= strlen(TREE_NPY_SUFFIX);
+	}
 	error = name_decode(text, size, folder->dots, &decoded);
 	if (error)
 		return error;
+	if (ret->no_file && decoded.kind != NAME_PLAIN && decoded.kind != NAME_CUT)
+		return -EINVAL;
 	component = decoded.raw;
 	raw_size = decoded.raw_size;
 	if (decoded.kind == NAME_CUT) {
@@ -223,15 +239,20 @@ int tree_resolve(const struct folder *folder, const char *text, size_t size,
 	if (folder->dots == NAME_DOTS_SPLIT &&
 	    (decoded.kind == NAME_PLAIN || decoded.kind == NAME_CUT)) {
 		ret->name[ret->name_size] = '.';
-		if (prefix_exists(folder, ret->name, ret->name_size + 1)) {
+		if (!prefix_exists(folder, ret->name, ret->name_size + 1)) {
+			;
+		} else if (folder->npy && !ret->no_file) {
+			/* No folder is called so: it can only be the %self.npy below. */
+			ret->alias = true;
+		} else {
 			memmove(ret->name, ret->name + folder->prefix_size, raw_size);
 			ret->name_size = raw_size;
 			ret->found = FOUND_FOLDER;
 			return 0;
 		}
 	}
-	if (overlay_find(folder->overlay, folder->kind, ret->name, ret->name_size,
-			 &ret->entry))
+	if (!ret->no_file && overlay_find(folder->overlay, folder->kind, ret->name,
+					  ret->name_size, &ret->entry))
 		ret->found = FOUND_ENTRY;
 	return 0;
 }
@@ -240,10 +261,13 @@ static int list_component(const struct folder *folder, const char *raw, size_t s
 			  bool is_folder, const struct entry *entry, uint64_t id,
 			  tree_list_fn fn, void *context)
 {
-	char out[NAME_BUFFER];
+	char out[NAME_BUFFER + sizeof(TREE_NPY_SUFFIX)];
 	size_t out_size = name_encode(raw, size, 0, out);
 
-	(void)folder;
+	if (folder->npy && !is_folder) {
+		memcpy(out + out_size, TREE_NPY_SUFFIX, sizeof(TREE_NPY_SUFFIX));
+		out_size += strlen(TREE_NPY_SUFFIX);
+	}
 	return fn(context, out, out_size, is_folder, raw, size, entry, id);
 }
 
@@ -255,9 +279,13 @@ static int list_entries(const struct folder *folder, tree_list_fn fn, void *cont
 	int result = 0;
 
 	if (folder->prefix_size && overlay_find(overlay, folder->kind, folder->prefix,
-						folder->prefix_size - 1, &entry))
-		result = fn(context, NAME_SELF_TEXT, strlen(NAME_SELF_TEXT), false, NULL,
-			    0, &entry, entry_id(&entry));
+						folder->prefix_size - 1, &entry)) {
+		const char *self =
+			folder->npy ? NAME_SELF_TEXT TREE_NPY_SUFFIX : NAME_SELF_TEXT;
+
+		result = fn(context, self, strlen(self), false, NULL, 0, &entry,
+			    entry_id(&entry));
+	}
 	more = overlay_seek(overlay, folder->kind, folder->prefix, folder->prefix_size,
 			    &entry);
 	while (more && !result) {
@@ -438,12 +466,13 @@ static int rename_scratch(struct overlay *overlay, const struct folder *folder,
 
 		for (int j = 0; j < 4; j++)
 			old_size = old_size << 8 | (uint8_t)item->name[j];
-		if (item->name[4] != (char)folder->kind ||
+		if ((item->name[4] & ~SCRATCH_NPY) != (char)folder->kind ||
 		    old_size < folder->prefix_size ||
 		    memcmp(prefix, folder->prefix, folder->prefix_size) != 0)
 			continue;
 		new_prefix = join(to, to_size, prefix + folder->prefix_size,
 				  old_size - folder->prefix_size);
+		moved.npy = item->name[4] & SCRATCH_NPY;
 		moved.prefix = new_prefix;
 		moved.prefix_size = to_size + old_size - folder->prefix_size;
 		key = new_prefix ? scratch_key(&moved, prefix + old_size,

@@ -19,9 +19,13 @@ struct folder {
 	const struct overlay *overlay;
 	enum item_kind kind;
 	enum name_dots dots;
+	bool npy; /* seen through npy/: files are called NAME.npy, folders are not */
 	const char *prefix;
 	size_t prefix_size;
 };
+
+/* What npy/ puts behind the name of a tensor. */
+#define TREE_NPY_SUFFIX ".npy"
 
 enum found {
 	FOUND_FREE,   /* nothing there; kind and name say what may be made */
@@ -33,8 +37,9 @@ struct resolved {
 	enum found found;
 	enum item_kind kind; /* of what is or may be there: entry kind or scratch */
 	struct entry entry;
-	bool alias; /* a dotted spelling: never cached */
-	char *name; /* full name of an entry, key of a scratch file, or component */
+	bool alias;   /* a dotted spelling: never cached */
+	bool no_file; /* in npy/, without its suffix: a folder or nothing */
+	char *name;   /* full name of an entry, key of a scratch file, or component */
 	size_t name_size;
 };
 

@@ -28,6 +28,8 @@ test      cmd:ps                         procps
 test      cmd:perl                       perl
 test      cmd:ed                         ed
 test      cmd:rsync                      rsync
+test      cmd:jq                         jq
+test      file:/usr/lib/python3/dist-packages/numpy/__init__.py python3-numpy
 test      cmd:vim|vim.tiny               vim-tiny
 ci        cmd:clang                      clang
 ci        clang-sanitizers               libclang-rt-dev

@@ -1,0 +1,213 @@
+/*
+ * reading.c - see reading.h.
+ */
+#include "reading.h"
+#include "base.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* libfuse puts the header of the reply in front. */
+#define PIECES_MAX (IOV_MAX - 1)
+
+struct piece {
+	size_t size;
+	const char *mapped;    /* in the pack, never followed here */
+	uint64_t off;	       /* in the pack or the staged file */
+	struct staged *staged; /* owned reference */
+	char *copy;	       /* owned; the bytes, once they are read */
+};
+
+void reading_init(struct reading *reading, uint64_t off, size_t size)
+{
+	*reading = (struct reading) { .off = off, .size = size };
+}
+
+void reading_done(struct reading *reading)
+{
+	for (size_t i = 0; i < reading->count; i++) {
+		staged_unref(reading->pieces[i].staged);
+		free(reading->pieces[i].copy);
+	}
+	free(reading->pieces);
+	free(reading->iov);
+	*reading = (struct reading) { 0 };
+}
+
+bool reading_full(const struct reading *reading)
+{
+	return reading->used == reading->size;
+}
+
+/* Make room for what is wanted of the next @size bytes: *@ret_piece, whose size is
+ * set, or NULL when that is nothing; *@ret_skip bytes of them come before. */
+static int add(struct reading *reading, uint64_t size, struct piece **ret_piece,
+	       uint64_t *ret_skip)
+{
+	uint64_t start = reading->at, skip = 0;
+	struct piece *piece;
+
+	*ret_piece = NULL;
+	if (!bpk_add_u64(start, size, &reading->at))
+		reading->at = UINT64_MAX;
+	if (!size || reading->at <= reading->off || reading_full(reading))
+		return 0;
+	if (start < reading->off)
+		skip = reading->off - start;
+	size -= skip;
+	if (size > reading->size - reading->used)
+		size = reading->size - reading->used;
+	if (bpk_grow((void **)&reading->pieces, &reading->capacity, reading->count + 1,
+		     sizeof(*reading->pieces)))
+		return -ENOMEM;
+	piece = &reading->pieces[reading->count];
+	*piece = (struct piece) { .size = (size_t)size };
+	reading->count++;
+	reading->used += (size_t)size;
+	*ret_piece = piece;
+	*ret_skip = skip;
+	return 0;
+}
+
+int reading_add_text(struct reading *reading, const char *text, uint64_t size)
+{
+	struct piece *piece;
+	uint64_t skip;
+	int error = add(reading, size, &piece, &skip);
+
+	if (error || !piece)
+		return error;
+	piece->copy = malloc(piece->size);
+	if (!piece->copy)
+		return -ENOMEM;
+	memcpy(piece->copy, text + skip, piece->size);
+	return 0;
+}
+
+int reading_add_pack(struct reading *reading, const char *data, uint64_t pack_off,
+		     uint64_t size)
+{
+	struct piece *piece;
+	uint64_t skip;
+	int error = add(reading, size, &piece, &skip);
+
+	if (error || !piece)
+		return error;
+	piece->mapped = data + skip;
+	piece->off = pack_off + skip;
+	return 0;
+}
+
+int reading_add_staged(struct reading *reading, struct staged *staged, uint64_t size)
+{
+	struct piece *piece;
+	uint64_t skip;
+	int error = add(reading, size, &piece, &skip);
+
+	if (error || !piece)
+		return error;
+	piece->staged = staged_ref(staged);
+	piece->off = skip;
+	return 0;
+}
+
+/* Read a piece from @fd to @to; at the end of the file the rest is left as it is,
+ * *@ret_done bytes were there. */
+static int fetch(const struct piece *piece, int fd, char *to, size_t *ret_done)
+{
+	size_t done = 0;
+
+	while (done < piece->size) {
+		ssize_t got = pread(fd, to + done, piece->size - done,
+				    (off_t)(piece->off + done));
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return -errno;
+		if (!got)
+			break;
+		done += (size_t)got;
+	}
+	*ret_done = done;
+	return 0;
+}
+
+static int fetch_staged(struct piece *piece, char *to)
+{
+	size_t done;
+	int error = fetch(piece, piece->staged->fd, to, &done);
+
+	if (!error)
+		memset(to + done, 0, piece->size - done);
+	return error;
+}
+
+/* All in one buffer. */
+static int gather(struct reading *reading, int pack_fd)
+{
+	char *buffer = malloc(reading->used), *to = buffer;
+	int error = buffer ? 0 : -ENOMEM;
+
+	for (size_t i = 0; i < reading->count && !error; i++) {
+		struct piece *piece = &reading->pieces[i];
+
+		if (piece->copy) {
+			memcpy(to, piece->copy, piece->size);
+		} else if (piece->staged) {
+			error = fetch_staged(piece, to);
+		} else {
+			size_t done;
+
+			error = fetch(piece, pack_fd, to, &done);
+			if (!error && done < piece->size)
+				error = -EIO;
+		}
+		to += piece->size;
+	}
+	if (error) {
+		free(buffer);
+		return error;
+	}
+	for (size_t i = 0; i < reading->count; i++) {
+		staged_unref(reading->pieces[i].staged);
+		free(reading->pieces[i].copy);
+	}
+	reading->pieces[0] = (struct piece) { .size = reading->used, .copy = buffer };
+	reading->count = 1;
+	return 0;
+}
+
+int reading_finish(struct reading *reading, int pack_fd, const struct iovec **ret_iov,
+		   int *ret_count)
+{
+	int error = reading->count > PIECES_MAX ? gather(reading, pack_fd) : 0;
+
+	for (size_t i = 0; i < reading->count && !error; i++) {
+		struct piece *piece = &reading->pieces[i];
+
+		if (!piece->staged)
+			continue;
+		piece->copy = malloc(piece->size);
+		error = piece->copy ? fetch_staged(piece, piece->copy) : -ENOMEM;
+	}
+	if (error)
+		return error;
+	reading->iov = reallocarray(NULL, reading->count ? reading->count : 1,
+				    sizeof(*reading->iov));
+	if (!reading->iov)
+		return -ENOMEM;
+	for (size_t i = 0; i < reading->count; i++) {
+		const struct piece *piece = &reading->pieces[i];
+		const char *bytes = piece->copy ? piece->copy : piece->mapped;
+
+		memcpy(&reading->iov[i].iov_base, &bytes, sizeof(bytes));
+		reading->iov[i].iov_len = piece->size;
+	}
+	*ret_iov = reading->iov;
+	*ret_count = (int)reading->count;
+	return 0;
+}
