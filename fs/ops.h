@@ -72,6 +72,22 @@ void ops_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 void ops_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 		     struct fuse_file_info *fi);
 void ops_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
+/* ops_name.c */
+void ops_unlink(fuse_req_t req, fuse_ino_t parent, const char *name);
+void ops_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name);
+void ops_rename(fuse_req_t req, fuse_ino_t parent, const char *name,
+		fuse_ino_t new_parent, const char *new_name, unsigned int flags);
+void ops_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode);
+void ops_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
+	       dev_t device);
+void ops_symlink(fuse_req_t req, const char *link, fuse_ino_t parent, const char *name);
+void ops_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t new_parent, const char *name);
+/* ops_xattr.c */
+void ops_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size);
+void ops_listxattr(fuse_req_t req, fuse_ino_t ino, size_t size);
+void ops_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name, const char *value,
+		  size_t size, int flags);
+void ops_removexattr(fuse_req_t req, fuse_ino_t ino, const char *name);
 /* ops_file.c */
 void ops_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
 void ops_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,

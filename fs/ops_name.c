@@ -1,0 +1,133 @@
+/*
+ * ops_name.c - handlers that make, remove and rename; what they do to names is
+ * edit.c's.
+ */
+#include "edit.h"
+#include "ops.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+static void reply_edit(fuse_req_t req, int error)
+{
+	pthread_mutex_unlock(&ops_mount(req)->lock);
+	fuse_reply_err(req, -error);
+}
+
+void ops_unlink(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+	struct mount *mount = ops_mount(req);
+	struct node *folder = ops_begin(req, parent);
+
+	if (folder)
+		reply_edit(req,
+			   mount->writable ? edit_unlink(mount, folder, name) : -EROFS);
+}
+
+void ops_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+	struct mount *mount = ops_mount(req);
+	struct node *folder = ops_begin(req, parent);
+
+	if (folder)
+		reply_edit(req,
+			   mount->writable ? edit_rmdir(mount, folder, name) : -EROFS);
+}
+
+void ops_rename(fuse_req_t req, fuse_ino_t parent, const char *name,
+		fuse_ino_t new_parent, const char *new_name, unsigned int flags)
+{
+	struct mount *mount = ops_mount(req);
+	struct node *folder = ops_begin(req, parent), *new_folder;
+	int error;
+
+	if (!folder)
+		return;
+	new_folder = nodes_find(&mount->nodes, new_parent);
+	if (!new_folder)
+		error = -ENOENT;
+	else if (!mount->writable)
+		error = -EROFS;
+	else if (flags & ~(unsigned int)RENAME_NOREPLACE)
+		error = -EINVAL;
+	else
+		error = edit_rename(mount, folder, name, new_folder, new_name,
+				    flags & RENAME_NOREPLACE);
+	reply_edit(req, error);
+}
+
+void ops_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode)
+{
+	struct mount *mount = ops_mount(req);
+	struct node *folder = ops_begin(req, parent), *node;
+	struct fuse_entry_param entry;
+	int error;
+
+	(void)mode;
+	if (!folder)
+		return;
+	error = mount->writable ? edit_mkdir(mount, folder, name, &node) : -EROFS;
+	if (!error)
+		error = ops_entry(mount, node, false, &entry);
+	if (error) {
+		ops_fail(req, error);
+		return;
+	}
+	pthread_mutex_unlock(&mount->lock);
+	fuse_reply_entry(req, &entry);
+}
+
+static void refuse_node(fuse_req_t req)
+{
+	fuse_reply_err(req, ops_mount(req)->writable ? EPERM : EROFS);
+}
+
+/* mknod of a plain file is how some tools make one; it is a create without an open. */
+void ops_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
+	       dev_t device)
+{
+	struct mount *mount = ops_mount(req);
+	struct node *folder, *node = NULL;
+	struct fuse_entry_param reply;
+	struct entry entry;
+	bool alias;
+	int error;
+
+	(void)device;
+	if (!S_ISREG(mode)) {
+		refuse_node(req);
+		return;
+	}
+	folder = ops_begin(req, parent);
+	if (!folder)
+		return;
+	error = mount->writable ? edit_create(mount, folder, name, &entry, &alias)
+				: -EROFS;
+	if (!error) {
+		node = nodes_entry(&mount->nodes, &entry, folder->npy);
+		error = node ? ops_entry(mount, node, alias, &reply) : -ENOMEM;
+	}
+	if (error) {
+		ops_fail(req, error);
+		return;
+	}
+	pthread_mutex_unlock(&mount->lock);
+	fuse_reply_entry(req, &reply);
+}
+
+void ops_symlink(fuse_req_t req, const char *link, fuse_ino_t parent, const char *name)
+{
+	(void)link;
+	(void)parent;
+	(void)name;
+	refuse_node(req);
+}
+
+void ops_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t new_parent, const char *name)
+{
+	(void)ino;
+	(void)new_parent;
+	(void)name;
+	refuse_node(req);
+}
