@@ -9,6 +9,8 @@ written for plainness: the whole pack in memory, no limits. FORMAT.md is its sou
     oracle.py tree PACK.bpk [--flat]     the files a mount of it must have, one a line:
                                          path, tab, size, tab, SHA-256
     oracle.py files DIR                  the same list, of what a mounted pack has
+    oracle.py copy PACK.bpk DIR          these files as plain ones, with the modes, times
+                                         and, where DIR can have them, the xattrs of a mount
     oracle.py meta PACK.bpk              the metadata, byte for byte (what a diff looks at)
     oracle.py differ OLD.bpk NEW.bpk     names every entry that is not the same in both
     oracle.py scalar PACK.bpk NAME       its type and text, or "none"
@@ -20,6 +22,7 @@ shape and perhaps param_id, byte_len and hex (default: byte i of tensor k is
 (i*31 + k*7 + 3) & 0xff); scalars as {"Float": 0.5}, a Float also as "0x" and its
 bits; metadata as text. "extra" in a tensor or at the top are unknown keys.
 """
+import errno
 import hashlib
 import json
 import math
@@ -347,16 +350,66 @@ def paths(names, flat):
         yield name, path
 
 
-def tree(pack, flat):
+def dtype_text(dtype):
+    """As user.bpk.dtype has it."""
+    if isinstance(dtype, str):
+        return dtype
+    if "Bool" in dtype:
+        return f"Bool({dtype['Bool']})"
+    return json.dumps(dtype, separators=(",", ":"), ensure_ascii=False)
+
+
+def tensor_attributes(pack, tensor):
+    return {"dtype": dtype_text(tensor["dtype"]),
+            "shape": json.dumps(tensor["shape"], separators=(",", ":")),
+            "param_id": tensor.get("param_id"),
+            "offset": pack.data_off + tensor["data_offsets"][0]}
+
+
+def rows_of(pack, flat):
+    """Path, bytes and attributes (without user.bpk.) of every file, in order of paths."""
     rows = []
     for name, path in paths(list(pack.tensors), flat):
-        rows.append(("tensors/" + path, pack.bytes_of(pack.tensors[name])))
+        tensor = pack.tensors[name]
+        rows.append(("tensors/" + path, pack.bytes_of(tensor), tensor_attributes(pack, tensor)))
     for name, path in paths(list(pack.scalars), flat):
-        rows.append(("scalars/" + path, (scalar_text(pack.scalars[name]) + "\n").encode()))
+        scalar = pack.scalars[name]
+        rows.append(("scalars/" + path, (scalar_text(scalar) + "\n").encode(),
+                     {"type": next(iter(scalar))}))
     for key, value in pack.metadata.items():
-        rows.append(("metadata/" + escape(key), (value + "\n").encode()))
-    for path, data in sorted(rows, key=lambda row: row[0].encode()):
+        rows.append(("metadata/" + escape(key), (value + "\n").encode(), {}))
+    return sorted(rows, key=lambda row: row[0].encode())
+
+
+def tree(pack, flat):
+    for path, data, _ in rows_of(pack, flat):
         yield f"{path}\t{len(data)}\t{sha256(data)}"
+
+
+def copy(source, top):
+    """Read-only, as the pack of a read-only mount."""
+    status = os.stat(source)
+    mode = status.st_mode & 0o444
+    for section in ("tensors", "scalars", "metadata"):
+        os.makedirs(os.path.join(top, section))
+    for path, data, attributes in rows_of(Pack(source), False):
+        path = os.path.join(top, path)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "xb") as file:
+            file.write(data)
+        for key, value in attributes.items():
+            try:
+                if value is not None:
+                    os.setxattr(path, "user.bpk." + key, str(value).encode())
+            except OSError as error:
+                if error.errno != errno.ENOTSUP:
+                    raise
+    for folder, _, names in os.walk(top, topdown=False):
+        for name in names + [""]:
+            path = os.path.join(folder, name)
+            os.chmod(path, mode if name else mode | mode >> 2)
+            os.chown(path, status.st_uid, status.st_gid)
+            os.utime(path, ns=(status.st_mtime_ns, status.st_mtime_ns))
 
 
 def files(top):
@@ -403,6 +456,8 @@ def main(args):
         print("\n".join(tree(Pack(args[1]), args[2:] == ["--flat"])))
     elif args[:1] == ["files"] and len(args) == 2:
         print("\n".join(files(os.fsencode(args[1]))))
+    elif args[:1] == ["copy"] and len(args) == 3:
+        copy(args[1], args[2])
     elif args[:1] == ["meta"] and len(args) == 2:
         sys.stdout.buffer.write(Pack(args[1]).raw_metadata)
     elif args[:1] == ["differ"] and len(args) == 3:
