@@ -682,8 +682,8 @@ int overlay_replace(struct overlay *overlay, struct item *item, struct item *vic
 	item->order = victim->order;
 	if (base != NO_BASE)
 		overlay->promoted[item->kind][base] = item;
+	/* Whoever has it open goes on reading what it was: it keeps its base. */
 	victim->linked = false;
-	victim->base = NO_BASE;
 	item_unref(overlay, victim);
 	return 0;
 }
