@@ -148,8 +148,9 @@ int ops_attributes(struct mount *mount, const struct node *node, bool writer,
 	case NODE_SECTION:
 	case NODE_CONTROL:
 	case NODE_FOLDER:
+		/* One link: their number is not that of the folders inside, and who
+		 * counts on that (find, perl's File::Find) is told so by it. */
 		st.st_mode = S_IFDIR | mount->folder_mode;
-		st.st_nlink = 2;
 		if (node->type == NODE_CONTROL || node->type == NODE_ROOT)
 			st.st_mode &= ~(mode_t)0222;
 		if (mount->changed.tv_sec && node->type != NODE_ROOT)
