@@ -159,7 +159,8 @@ int ops_attributes(struct mount *mount, const struct node *node, bool writer,
 	case NODE_STATUS:
 	case NODE_CHANGES:
 		st.st_mode = S_IFREG | (mount->file_mode & 0444);
-		st.st_mtim = mount->changed;
+		if (mount->changed.tv_sec)
+			st.st_mtim = mount->changed;
 		error = control_size(mount, node, &size);
 		break;
 	case NODE_RENDERED:
