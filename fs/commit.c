@@ -204,11 +204,12 @@ static bool same_file(const struct stat *a, const struct stat *b)
 	       a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
 }
 
-static int still_the_same(void *context)
+static int still_the_same(void *context, int fd)
 {
 	struct commit *commit = context;
 	struct stat now;
 
+	(void)fd;
 	if (stat(commit->mount->pack_path, &now) == 0 &&
 	    same_file(&now, &commit->mount->pack))
 		return 0;
@@ -321,7 +322,7 @@ void commit_at_unmount(struct mount *mount,
 		edit_settle(mount);
 	if (!mount->writable || !overlay_dirty(&mount->overlay))
 		return;
-	if (still_the_same(&commit) || write_pack(&commit, &error)) {
+	if (still_the_same(&commit, -1) || write_pack(&commit, &error)) {
 		int kept = keep_edits(mount);
 
 		mount->result =

@@ -394,9 +394,18 @@ struct bpk_write_options {
 	 * the end. Non-zero cancels: -ECANCELED, BPK_ERR_CANCELLED. */
 	int (*progress)(void *context, uint64_t done_size, uint64_t total_size);
 	/* bpk_writer_write_file() only: everything is on disk under the scratch
-	 * name, the rename is next. A negative errno stops: BPK_ERR_CONFIRM. */
-	int (*confirm)(void *context);
+	 * name and can be read from @fd, which is the library's; the rename is next.
+	 * A negative errno stops: BPK_ERR_CONFIRM. */
+	int (*confirm)(void *context, int fd);
 	void *context;
+	/* bpk_writer_write_file() only: the path that the new file has before it is
+	 * renamed, on the same file system. A file that is there, as a run that was
+	 * killed leaves it, is removed. NULL: a new name beside the destination, which
+	 * only a kill between two system calls can leave behind. */
+	const char *scratch;
+	/* bpk_writer_write_file() only: the destination must not exist; -EEXIST when
+	 * it does, or came to be meanwhile. */
+	bool exclusive;
 };
 
 /**

@@ -176,22 +176,26 @@ static int run(struct bpk_writer *writer, struct file_sink *sink,
 	return bpk_writer_run(writer, &sink->sink, options, error);
 }
 
-static int confirm(const struct bpk_write_options *options, const char *label,
-		   struct bpk_error *error)
+static int confirm(const struct bpk_write_options *options,
+		   const struct bpk_io_file *file, struct bpk_error *error)
 {
 	char reason[128];
-	int r;
+	int fd, r;
 
 	if (!options || !options->confirm)
 		return 0;
-	r = options->confirm(options->context);
+	r = bpk_io_replace_reopen(file, &fd, error);
+	if (r < 0)
+		return r;
+	r = options->confirm(options->context, fd);
+	bpk_io_close(fd);
 	if (!r)
 		return 0;
 	if (r > 0) /* no errno, but not a yes either */
 		r = -ECANCELED;
 	return bpk_fail(error, r, BPK_ERR_CONFIRM, BPK_NO_OFFSET,
 			"%s was not replaced, as the caller decided at the end: %s",
-			label, strerror_r(-r, reason, sizeof(reason)));
+			file->label, strerror_r(-r, reason, sizeof(reason)));
 }
 
 static int replace(struct bpk_writer *writer, struct file_sink *sink,
@@ -202,7 +206,7 @@ static int replace(struct bpk_writer *writer, struct file_sink *sink,
 	if (r >= 0)
 		r = bpk_io_replace_finish(&sink->file, error);
 	if (r >= 0)
-		r = confirm(options, sink->file.label, error);
+		r = confirm(options, &sink->file, error);
 	if (r >= 0)
 		r = bpk_io_replace_commit(&sink->file, error);
 	return r;
@@ -212,11 +216,15 @@ BPK_EXPORT int bpk_writer_write_file(struct bpk_writer *writer, const char *path
 				     const struct bpk_write_options *options,
 				     struct bpk_error *error)
 {
+	const struct bpk_io_replace how = {
+		.scratch = options ? options->scratch : NULL,
+		.exclusive = options && options->exclusive,
+	};
 	struct file_sink sink;
 	int r = prepare(writer, error);
 
 	if (r >= 0)
-		r = bpk_io_replace_begin(path, false, &sink.file, error);
+		r = bpk_io_replace_begin(path, &how, &sink.file, error);
 	if (r < 0)
 		return r;
 	r = replace(writer, &sink, options, error);

@@ -172,12 +172,15 @@ void bpk_io_file_init(struct bpk_io_file *file, const char *path)
 
 void bpk_io_done(struct bpk_io_file *file)
 {
-	if (file->scratch[0])
+	if (file->has_scratch && file->scratch_path)
+		unlink(file->scratch_path);
+	else if (file->has_scratch)
 		unlinkat(file->dir_fd, file->scratch, 0);
 	bpk_io_close(file->fd);
 	bpk_io_close(file->old_fd);
 	bpk_io_close(file->dir_fd);
 	free(file->name);
+	free(file->scratch_path);
 	free(file->buffer);
 	bpk_io_file_init(file, "");
 }

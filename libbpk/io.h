@@ -42,7 +42,10 @@ struct bpk_io_file {
 	bool dir_readable;	    /* so that it can be flushed */
 	char *name;		    /* of the destination, in there */
 	int old_fd;		    /* the file that is replaced, or -1 */
-	char scratch[NAME_MAX + 1]; /* "" while there is none */
+	bool has_scratch;	    /* the new file has its scratch name */
+	char scratch[NAME_MAX + 1]; /* in dir_fd, unless there is a scratch_path */
+	char *scratch_path;	    /* where the caller wants it */
+	bool exclusive;		    /* nothing may be replaced */
 
 	/* How copying from @source_fd goes. */
 	int source_fd;
@@ -72,16 +75,26 @@ int bpk_io_copy(struct bpk_io_file *file, int fd, uint64_t off, size_t size,
 /* Is @fd the same file as what is written? */
 bool bpk_io_same(const struct bpk_io_file *file, int fd);
 
+/* What a caller may ask for. */
+struct bpk_io_replace {
+	bool named;	     /* a name from the start, also where it needs none */
+	const char *scratch; /* see struct bpk_write_options */
+	bool exclusive;
+};
+
 /*
  * Replacing @path: begin, write, finish, commit; and bpk_io_done() in any case.
  * begin follows symlinks, refuses what is no regular file, and makes the scratch
- * file: without a name where the system can, unless @named.
+ * file: without a name where the system can.
  * finish gives it the old file's owner, ACL, xattrs and mode, the name, and flushes
  * it to disk. commit renames it and flushes the directory.
  */
-int bpk_io_replace_begin(const char *path, bool named, struct bpk_io_file *ret_file,
-			 struct bpk_error *error);
+int bpk_io_replace_begin(const char *path, const struct bpk_io_replace *how,
+			 struct bpk_io_file *ret_file, struct bpk_error *error);
 int bpk_io_replace_finish(struct bpk_io_file *file, struct bpk_error *error);
+/* The finished file, opened anew for reading. */
+int bpk_io_replace_reopen(const struct bpk_io_file *file, int *ret_fd,
+			  struct bpk_error *error);
 int bpk_io_replace_commit(struct bpk_io_file *file, struct bpk_error *error);
 
 /* In place: open or create, truncate, write, close. */

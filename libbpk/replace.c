@@ -1,9 +1,9 @@
 /*
  * replace.c - a file put in the place of another one at once; see io.h.
  *
- * Invariants: a name in file->scratch is a file that this code made and that nobody
- * else knows; it is removed unless it was renamed over the destination. The
- * destination itself is touched by that one rename only.
+ * Invariants: while has_scratch is set, the scratch name is a file that this code made
+ * and that nobody else knows; it is removed unless it was renamed over the destination.
+ * The destination itself is touched by that one rename only.
  */
 #include "io_impl.h"
 
@@ -166,6 +166,13 @@ static int take_scratch_name(struct bpk_io_file *file,
 	char name[NAME_MAX + 1];
 	int r;
 
+	if (file->scratch_path) {
+		if (unlink(file->scratch_path) < 0 && errno != ENOENT)
+			return -errno;
+		r = take(file, file->scratch_path);
+		file->has_scratch = r >= 0;
+		return r;
+	}
 	for (unsigned int i = 0; i < SCRATCH_TRIES; i++) {
 		r = make_scratch_name(file, name);
 		if (r < 0)
@@ -176,6 +183,7 @@ static int take_scratch_name(struct bpk_io_file *file,
 		if (r < 0)
 			return r;
 		strcpy(file->scratch, name);
+		file->has_scratch = true;
 		return 0;
 	}
 	return -EEXIST;
@@ -187,9 +195,20 @@ static mode_t scratch_mode(const struct bpk_io_file *file)
 	return file->old_fd < 0 ? 0666 : 0600;
 }
 
+/* The scratch file's folder, for the calls that take one and a name. */
+static int scratch_dir(const struct bpk_io_file *file)
+{
+	return file->scratch_path ? AT_FDCWD : file->dir_fd;
+}
+
+static const char *scratch_name(const struct bpk_io_file *file)
+{
+	return file->scratch_path ? file->scratch_path : file->scratch;
+}
+
 static int take_by_open(struct bpk_io_file *file, const char *name)
 {
-	int fd = bpk_io_open_retrying(file->dir_fd, name,
+	int fd = bpk_io_open_retrying(scratch_dir(file), name,
 				      O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW,
 				      scratch_mode(file));
 
@@ -203,7 +222,7 @@ static int take_by_link(struct bpk_io_file *file, const char *name)
 {
 	char path[PROC_PATH_SIZE];
 
-	return linkat(AT_FDCWD, proc_path(path, file->fd), file->dir_fd, name,
+	return linkat(AT_FDCWD, proc_path(path, file->fd), scratch_dir(file), name,
 		      AT_SYMLINK_FOLLOW) < 0
 		       ? -errno
 		       : 0;
@@ -229,8 +248,8 @@ static bool open_nameless(struct bpk_io_file *file)
 	return true;
 }
 
-static int begin(struct bpk_io_file *file, const char *path, bool named,
-		 struct bpk_error *error)
+static int begin(struct bpk_io_file *file, const char *path,
+		 const struct bpk_io_replace *how, struct bpk_error *error)
 {
 	_cleanup_(bpk_free_at) char *target = NULL;
 	int r;
@@ -245,7 +264,16 @@ static int begin(struct bpk_io_file *file, const char *path, bool named,
 		return bpk_io_not_regular(error, r, file->label);
 	if (r < 0)
 		return bpk_io_fail(error, r, "cannot replace", file->label);
-	if (!named && open_nameless(file))
+	if (how->exclusive && file->old_fd >= 0)
+		return bpk_io_fail(error, -EEXIST, "cannot make", file->label);
+	file->exclusive = how->exclusive;
+	if (how->scratch) {
+		file->scratch_path = strdup(how->scratch);
+		if (!file->scratch_path)
+			return bpk_fail(error, -ENOMEM, BPK_ERR_MEMORY, BPK_NO_OFFSET,
+					"no memory");
+	}
+	if (!how->named && open_nameless(file))
 		return 0;
 	r = take_scratch_name(file, take_by_open);
 	return r < 0 ? bpk_io_fail(error, r, "cannot make a scratch file beside",
@@ -253,14 +281,14 @@ static int begin(struct bpk_io_file *file, const char *path, bool named,
 		     : 0;
 }
 
-int bpk_io_replace_begin(const char *path, bool named, struct bpk_io_file *ret_file,
-			 struct bpk_error *error)
+int bpk_io_replace_begin(const char *path, const struct bpk_io_replace *how,
+			 struct bpk_io_file *ret_file, struct bpk_error *error)
 {
 	struct bpk_io_file file;
 	int r;
 
 	bpk_io_file_init(&file, path);
-	r = begin(&file, path, named, error);
+	r = begin(&file, path, how, error);
 	if (r < 0) {
 		bpk_io_done(&file);
 		return r;
@@ -398,7 +426,7 @@ int bpk_io_replace_finish(struct bpk_io_file *file, struct bpk_error *error)
 	}
 	/* The long flush while it has no name to be left behind. */
 	r = bpk_io_flush(file->fd);
-	if (r >= 0 && !file->scratch[0]) {
+	if (r >= 0 && !file->has_scratch) {
 		r = take_scratch_name(file, take_by_link);
 		if (r < 0)
 			return bpk_io_fail(error, r,
@@ -426,14 +454,51 @@ static int flush_dir(struct bpk_io_file *file)
 	return r < 0 ? r : bpk_io_close_checked(file);
 }
 
+int bpk_io_replace_reopen(const struct bpk_io_file *file, int *ret_fd,
+			  struct bpk_error *error)
+{
+	int fd = bpk_io_open_retrying(scratch_dir(file), scratch_name(file),
+				      O_RDONLY | O_NOFOLLOW, 0);
+
+	if (fd < 0)
+		return bpk_io_fail(error, fd, "cannot read back", file->label);
+	*ret_fd = fd;
+	return 0;
+}
+
+/* Without RENAME_NOREPLACE a link does it: it fails where something is. */
+static int rename_exclusive(const struct bpk_io_file *file)
+{
+	if (renameat2(scratch_dir(file), scratch_name(file), file->dir_fd, file->name,
+		      RENAME_NOREPLACE) == 0)
+		return 0;
+	if (errno != EINVAL && errno != ENOSYS)
+		return -errno;
+	if (linkat(scratch_dir(file), scratch_name(file), file->dir_fd, file->name, 0) <
+	    0)
+		return -errno;
+	unlinkat(scratch_dir(file), scratch_name(file), 0);
+	return 0;
+}
+
+static int rename_over(const struct bpk_io_file *file)
+{
+	if (file->exclusive)
+		return rename_exclusive(file);
+	return renameat(scratch_dir(file), scratch_name(file), file->dir_fd, file->name) <
+			       0
+		       ? -errno
+		       : 0;
+}
+
 int bpk_io_replace_commit(struct bpk_io_file *file, struct bpk_error *error)
 {
-	int r;
+	int r = rename_over(file);
 
-	if (renameat(file->dir_fd, file->scratch, file->dir_fd, file->name) < 0)
-		return bpk_io_fail(error, -errno, "cannot rename the new file to",
+	if (r < 0)
+		return bpk_io_fail(error, r, "cannot rename the new file to",
 				   file->label);
-	file->scratch[0] = '\0';
+	file->has_scratch = false;
 	r = flush_dir(file);
 	if (r < 0)
 		return bpk_io_fail(

@@ -447,6 +447,7 @@ Test(file, names_of_every_length)
 /* The way without O_TMPFILE. */
 Test(file, named_scratch)
 {
+	const struct bpk_io_replace named = { .named = true };
 	struct bpk_io_file file;
 	struct bpk_error error = { .message = "" };
 	struct stat st;
@@ -457,7 +458,7 @@ Test(file, named_scratch)
 	memcpy(name + 236, "\xc3\xa9\xc3\xa9\xc3\xa9", 6);
 	put_file(name, "old", 3);
 	cr_assert_eq(chmod(name, 0604), 0);
-	cr_assert_eq(bpk_io_replace_begin(name, true, &file, &error), 0, "%s",
+	cr_assert_eq(bpk_io_replace_begin(name, &named, &file, &error), 0, "%s",
 		     error.message);
 	cr_expect_eq(count_names("."), 2u);
 	cr_assert_eq(stat(file.scratch, &st), 0, "%s", file.scratch);
@@ -474,7 +475,7 @@ Test(file, named_scratch)
 	cr_expect_eq(st.st_mode & 07777, 0604);
 	cr_expect_eq(count_names("."), 1u);
 	/* Given up: nothing stays. */
-	cr_assert_eq(bpk_io_replace_begin("new", true, &file, &error), 0);
+	cr_assert_eq(bpk_io_replace_begin("new", &named, &file, &error), 0);
 	cr_expect_eq(count_names("."), 2u);
 	bpk_io_done(&file);
 	cr_expect_eq(count_names("."), 1u);
@@ -483,10 +484,11 @@ Test(file, named_scratch)
 /* A folder that took the place of the file while it was written. */
 Test(file, a_rename_that_cannot_happen)
 {
+	const struct bpk_io_replace any = { .named = false };
 	struct bpk_io_file file;
 	struct bpk_error error;
 
-	cr_assert_eq(bpk_io_replace_begin("p.bpk", false, &file, &error), 0);
+	cr_assert_eq(bpk_io_replace_begin("p.bpk", &any, &file, &error), 0);
 	cr_assert_eq(bpk_io_replace_finish(&file, &error), 0);
 	mkdir("p.bpk", 0755);
 	cr_expect_eq(bpk_io_replace_commit(&file, &error), -EISDIR);
@@ -494,6 +496,60 @@ Test(file, a_rename_that_cannot_happen)
 			 "cannot rename the new file to \"p.bpk\": Is a directory");
 	bpk_io_done(&file);
 	cr_expect_eq(count_names("."), 1u);
+}
+
+/* Where the caller wants the scratch file, over what a killed run left there. */
+Test(file, scratch_path)
+{
+	const struct bpk_write_options options = { .scratch = "aside/new" };
+
+	cr_assert_eq(mkdir("aside", 0700), 0);
+	put_file("aside/new", "left behind", 11);
+	put_file("p.bpk", "old", 3);
+	for (int named = 0; named < 2; named++) {
+		const struct bpk_io_replace how = { .named = named,
+						    .scratch = options.scratch };
+		struct bpk_io_file file;
+
+		cr_assert_eq(bpk_io_replace_begin("p.bpk", &how, &file, NULL), 0);
+		cr_expect_eq(bpk_io_write(&file, "new", 3), 0);
+		cr_expect_eq(bpk_io_replace_finish(&file, NULL), 0);
+		expect_content("scratch", "aside/new", "new", 3);
+		cr_expect_eq(count_names("."), 2u);
+		cr_expect_eq(bpk_io_replace_commit(&file, NULL), 0);
+		bpk_io_done(&file);
+		expect_content("renamed", "p.bpk", "new", 3);
+		cr_expect_eq(count_names("aside"), 0u);
+		/* Given up: nothing stays. */
+		cr_assert_eq(bpk_io_replace_begin("p.bpk", &how, &file, NULL), 0);
+		cr_expect_eq(bpk_io_replace_finish(&file, NULL), 0);
+		cr_expect_eq(count_names("aside"), 1u);
+		bpk_io_done(&file);
+		cr_expect_eq(count_names("aside"), 0u);
+	}
+	cr_expect_eq(write_small("p.bpk", &options, NULL), 0);
+	cr_expect_eq(count_names("aside"), 0u);
+	cr_expect_eq(count_names("."), 2u);
+}
+
+/* Only where nothing is, also when something came to be meanwhile. */
+Test(file, exclusive)
+{
+	const struct bpk_write_options options = { .exclusive = true };
+	const struct bpk_io_replace how = { .exclusive = true };
+	struct bpk_io_file file;
+
+	put_file("p.bpk", "old", 3);
+	cr_expect_eq(write_small("p.bpk", &options, NULL), -EEXIST);
+	expect_content("there before", "p.bpk", "old", 3);
+	cr_expect_eq(write_small("new.bpk", &options, NULL), 0);
+	cr_assert_eq(bpk_io_replace_begin("later", &how, &file, NULL), 0);
+	cr_assert_eq(bpk_io_replace_finish(&file, NULL), 0);
+	put_file("later", "theirs", 6);
+	cr_expect_eq(bpk_io_replace_commit(&file, NULL), -EEXIST);
+	bpk_io_done(&file);
+	expect_content("came meanwhile", "later", "theirs", 6);
+	cr_expect_eq(count_names("."), 3u);
 }
 
 /* Failures ------------------------------------------------------------------------- */
@@ -522,11 +578,12 @@ static int trouble_progress(void *context, uint64_t done_size, uint64_t total_si
 	return ((struct trouble *)context)->cancel && done_size > 9 * MIB;
 }
 
-static int trouble_confirm(void *context)
+static int trouble_confirm(void *context, int fd)
 {
 	struct trouble *trouble = context;
 
 	trouble->names_at_confirm = count_names(".");
+	cr_expect_gt(lseek(fd, 0, SEEK_END), 20 * MIB);
 	return trouble->confirm_r;
 }
 
