@@ -3,21 +3,19 @@
  */
 #include "control.h"
 #include "log.h"
+#include "mount_point.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mount.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 struct report {
@@ -96,27 +94,6 @@ static pid_t daemon_of(int mount_fd)
 	return at ? (pid_t)strtol(at + 6, NULL, 10) : -1;
 }
 
-static int unmount(const char *path)
-{
-	const char *argv[] = { "fusermount3", "-u", "-q", "--", path, NULL };
-	char *const *args;
-	extern char **environ;
-	pid_t child;
-	int status;
-
-	if (umount2(path, UMOUNT_NOFOLLOW) == 0)
-		return 0;
-	if (errno != EPERM)
-		return -errno;
-	memcpy(&args, &(const char **) { argv }, sizeof(args));
-	if (posix_spawnp(&child, argv[0], NULL, NULL, args, environ) != 0)
-		return -EPERM;
-	while (waitpid(child, &status, 0) < 0)
-		if (errno != EINTR)
-			return -errno;
-	return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -EBUSY;
-}
-
 /* The report, or STATUS_COMMIT_FAILED when the daemon went without one. */
 static enum status await(int socket_fd, int process_fd, struct report *report)
 {
@@ -154,10 +131,7 @@ enum status control_unmount(const char *mount_point)
 	if (path)
 		mount_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (mount_fd < 0) {
-		log_line("%s: %s%s", mount_point, strerror(errno),
-			 errno == ENOTCONN
-				 ? " (its daemon is gone: fusermount3 -u clears it)"
-				 : "");
+		mount_point_complain(mount_point, errno);
 		goto out;
 	}
 	socket_fd = open_socket(name);
@@ -170,7 +144,7 @@ enum status control_unmount(const char *mount_point)
 	process_fd = (int)syscall(SYS_pidfd_open, daemon, 0);
 	close(mount_fd);
 	mount_fd = -1;
-	error = unmount(path);
+	error = mount_point_detach(path);
 	if (error) {
 		log_line("%s: cannot unmount: %s%s", mount_point, strerror(-error),
 			 error == -EBUSY ? " (a file or folder in it is still in use); "

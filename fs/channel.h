@@ -1,0 +1,29 @@
+/*
+ * channel.h - the kernel's end of a mount: the session with libfuse, mounted on a
+ * folder and served until it ends. It knows no pack; the handlers are in ops.
+ */
+#ifndef BPKFS_CHANNEL_H
+#define BPKFS_CHANNEL_H
+
+#include "options.h"
+
+struct fuse_session;
+struct session;
+
+struct channel {
+	struct fuse_session *fuse;
+};
+
+/* A session for the handlers of ops.h, with @session as their userdata. The mount
+ * table shows @source unless -o fsname says otherwise. 0 or -ENOMEM. */
+int channel_open(struct channel *channel, const struct options *options,
+		 const char *source, struct session *session);
+/* Mount on @path: 0, or -1 when libfuse has said why not. */
+int channel_mount(struct channel *channel, const char *path);
+/* Answer requests until the mount is gone or channel_stop(). 0 or -errno. */
+int channel_serve(struct channel *channel, bool single_thread);
+/* Unmount, if that has not happened yet; nobody is answered any more. */
+void channel_unmount(struct channel *channel);
+void channel_close(struct channel *channel);
+
+#endif

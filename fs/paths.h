@@ -1,0 +1,17 @@
+/*
+ * paths.h - from the words of the command line to absolute paths, before anything is
+ * opened, made or mounted. It changes nothing on disk.
+ */
+#ifndef BPKFS_PATHS_H
+#define BPKFS_PATHS_H
+
+/* The pack that @given names, with .bpk when it has no extension and is not there as
+ * given. Symlinks resolved, malloc'd; NULL with errno set. */
+char *paths_pack(const char *given);
+
+/* Where edits of @pack (absolute) are staged: ".NAME.bpkfs" beside it or in @folder
+ * (NULL for none). A name that would not fit is cut, with the pack's inode to tell it
+ * from others. malloc'd; NULL with errno set. */
+char *paths_staging(const char *pack, const char *folder);
+
+#endif
