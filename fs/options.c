@@ -11,26 +11,61 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { TIMEOUT_MAX = 30 * 24 * 60 * 60 };
+
 void options_help(void)
 {
-	fputs("usage: bpkfs [options] PACK MOUNTPOINT   mount a pack (read-only)\n"
-	      "       bpkfs -o rw PACK MOUNTPOINT       mount it writable: edits become "
-	      "a new\n"
-	      "                                         pack at unmount\n"
-	      "       bpkfs --unmount MOUNTPOINT        commit, unmount, wait; the exit "
-	      "status is\n"
-	      "                                         the commit's\n"
+	fputs("usage: bpkfs [options] PACK MOUNTPOINT  mount a pack (read-only)\n"
+	      "       bpkfs -o rw PACK MOUNTPOINT      mount it writable: edits become "
+	      "a\n"
+	      "                                        new pack at unmount\n"
+	      "       bpkfs --unmount MOUNTPOINT       commit, unmount, wait; the exit\n"
+	      "                                        status is the commit's\n"
 	      "\n"
-	      "  -f              stay in the foreground\n"
+	      "Returns when the mount answers. PACK may be given without .bpk. A "
+	      "missing\n"
+	      "MOUNTPOINT is made, and removed at unmount; what is in one that is not\n"
+	      "empty is hidden while mounted.\n"
+	      "\n"
+	      "  -f              stay in the foreground; as a service of type notify,\n"
+	      "                  systemd is told when the mount answers and when it "
+	      "ends\n"
 	      "  -d              as -f, and tell every request\n"
-	      "  -s              one thread\n"
+	      "  -s              answer one request at a time\n"
 	      "  -h, --help      this text\n"
-	      "  -V, --version   versions\n"
-	      "  -o WORD,...     ro, rw, flat (keep dots in names), uid=N, gid=N, "
-	      "umask=M,\n"
-	      "                  fmask=M, dmask=M, allow_other, allow_root, "
-	      "fsname=NAME,\n"
-	      "                  staging=DIR, and the words of mount(8)\n",
+	      "  -V, --version   versions of bpkfs, libfuse and the kernel's protocol\n"
+	      "  -o WORD,...     options; in a value, a comma is \\, and a backslash "
+	      "\\\\\n"
+	      "\n"
+	      "    ro, rw        read-only (the default), or writable\n"
+	      "    flat          keep dots in names, make no folders\n"
+	      "    uid=N, gid=N  the owner of everything (default: the pack's)\n"
+	      "    umask=M       permission bits to take away, in octal; fmask=M for "
+	      "files\n"
+	      "                  and dmask=M for folders alone\n"
+	      "    allow_other   let other users in, as far as permission bits let them\n"
+	      "    allow_root    let root in; who is not root needs the line\n"
+	      "                  user_allow_other in /etc/fuse.conf for either of them\n"
+	      "    timeout=N     unmount after N seconds without an open file or folder\n"
+	      "                  and without a request (statfs aside) that the kernel\n"
+	      "                  cannot answer itself; 0 for never; read-only mounts "
+	      "only\n"
+	      "    fsname=NAME   what the mount table shows (default: the pack's path)\n"
+	      "    staging=DIR   where edits wait for the commit (default: beside the "
+	      "pack)\n"
+	      "    and what mount(8) and fstab use: defaults, noatime, nofail, x-..., "
+	      "...\n"
+	      "\n"
+	      "SIGTERM, SIGINT and SIGHUP unmount and commit, also while files are "
+	      "open.\n"
+	      "\n"
+	      "Exit status: 0 ok, 1 usage, 10 mount point or FUSE, 11 cannot open the "
+	      "pack,\n"
+	      "12 not a burnpack, 13 newer version, 14 truncated, 15 malformed, 16 over "
+	      "a\n"
+	      "limit, 20 mounted writable already, 21 cannot stage edits, 22 commit "
+	      "failed,\n"
+	      "23 the pack changed on disk, 24 committed without invalid edits.\n",
 	      stdout);
 }
 
@@ -81,76 +116,116 @@ static bool parse_mask(const char *value, mode_t *ret)
 	return true;
 }
 
-static bool parse_valued(struct options *options, const char *name, const char *value)
+/* What is wrong with a word; NULL when it was understood. */
+static const char *const unknown = "unknown";
+
+static const char *parse_id(const char *value, bool *ret_has, unsigned *ret)
 {
 	unsigned long id;
 
-	if (strcmp(name, "uid") == 0 && number(value, 10, UINT_MAX - 1, &id)) {
-		options->uid = (uid_t)id;
-		return options->has_uid = true;
-	}
-	if (strcmp(name, "gid") == 0 && number(value, 10, UINT_MAX - 1, &id)) {
-		options->gid = (gid_t)id;
-		return options->has_gid = true;
-	}
-	if (strcmp(name, "umask") == 0)
-		return parse_mask(value, &options->file_mask) &&
-		       parse_mask(value, &options->folder_mask);
-	if (strcmp(name, "fmask") == 0)
-		return parse_mask(value, &options->file_mask);
-	if (strcmp(name, "dmask") == 0)
-		return parse_mask(value, &options->folder_mask);
-	if (strcmp(name, "fsname") == 0)
-		return keep(&options->fsname, value);
-	if (strcmp(name, "staging") == 0)
-		return *value && keep(&options->staging, value);
-	return false;
+	if (!number(value, 10, UINT_MAX - 1, &id))
+		return "not a number that can be an id";
+	*ret = (unsigned)id;
+	*ret_has = true;
+	return NULL;
 }
 
-static bool parse_word(struct options *options, char *word)
+static const char *parse_timeout(const char *value, unsigned *ret)
+{
+	unsigned long seconds;
+
+	if (!number(value, 10, TIMEOUT_MAX, &seconds))
+		return "not a number of seconds up to 30 days";
+	*ret = (unsigned)seconds;
+	return NULL;
+}
+
+static const char *parse_valued(struct options *options, const char *name,
+				const char *value)
+{
+	static const char not_a_mask[] = "not permission bits in octal",
+			  no_memory[] = "no memory";
+
+	if (strcmp(name, "uid") == 0)
+		return parse_id(value, &options->has_uid, &options->uid);
+	if (strcmp(name, "gid") == 0)
+		return parse_id(value, &options->has_gid, &options->gid);
+	if (strcmp(name, "timeout") == 0)
+		return parse_timeout(value, &options->timeout);
+	if (strcmp(name, "umask") == 0)
+		return parse_mask(value, &options->file_mask) &&
+				       parse_mask(value, &options->folder_mask)
+			       ? NULL
+			       : not_a_mask;
+	if (strcmp(name, "fmask") == 0)
+		return parse_mask(value, &options->file_mask) ? NULL : not_a_mask;
+	if (strcmp(name, "dmask") == 0)
+		return parse_mask(value, &options->folder_mask) ? NULL : not_a_mask;
+	if (strcmp(name, "fsname") == 0) {
+		if (!*value)
+			return "empty";
+		return keep(&options->fsname, value) ? NULL : no_memory;
+	}
+	if (strcmp(name, "staging") == 0) {
+		if (!*value)
+			return "empty";
+		return keep(&options->staging, value) ? NULL : no_memory;
+	}
+	if (strcmp(name, "user") == 0 || strcmp(name, "comment") == 0)
+		return NULL; /* from mount(8), for its own use */
+	return unknown;
+}
+
+static const char *parse_word(struct options *options, char *word)
 {
 	/* What mount(8) may pass and what means nothing to a mounted pack. */
 	static const char *const ignored[] = {
-		"atime",    "relatime", "norelatime", "strictatime", "nodiratime",
-		"diratime", "dev",	"suid",	      "exec",	     "nofail",
-		"fail",	    "noauto",	"auto",	      "user",	     "users",
-		"nouser",   "owner",	"group",      "_netdev",     "defaults",
-		"async",    "",		NULL
+		"atime",    "relatime",	  "norelatime", "strictatime", "nostrictatime",
+		"diratime", "nodiratime", "lazytime",	"nolazytime",  "dev",
+		"suid",	    "exec",	  "symfollow",	"nosymfollow", "iversion",
+		"mand",	    "noiversion", "nomand",	"silent",      "loud",
+		"nofail",   "fail",	  "noauto",	"auto",	       "user",
+		"users",    "nouser",	  "nousers",	"owner",       "noowner",
+		"group",    "nogroup",	  "_netdev",	"defaults",    "async",
+		"nonempty", "",		  NULL
 	};
 	static const char *const kernel[] = { "noatime", "nosuid",  "nodev", "noexec",
 					      "sync",	 "dirsync", NULL };
 	char *equals = strchr(word, '=');
 
-	if (strcmp(word, "ro") == 0 || strcmp(word, "rw") == 0) {
+	if (strcmp(word, "ro") == 0 || strcmp(word, "rw") == 0)
 		options->writable = word[1] == 'w';
-		return true;
-	}
-	if (strcmp(word, "flat") == 0)
-		return options->flat = true;
-	if (strcmp(word, "allow_other") == 0)
-		return options->allow_other = true;
-	if (strcmp(word, "allow_root") == 0)
-		return options->allow_root = true;
-	if (one_of(word, ignored) || strncmp(word, "x-", 2) == 0 ||
-	    strncmp(word, "X-", 2) == 0)
-		return true;
-	if (one_of(word, kernel))
-		return pass_on(options, word);
-	if (equals) {
-		bool known;
+	else if (strcmp(word, "flat") == 0)
+		options->flat = true;
+	else if (strcmp(word, "allow_other") == 0)
+		options->allow_other = true;
+	else if (strcmp(word, "allow_root") == 0)
+		options->allow_root = true;
+	else if (strcmp(word, "remount") == 0)
+		return "a mounted pack stays as it is: unmount it and mount it again";
+	else if (one_of(word, kernel))
+		return pass_on(options, word) ? NULL : "no memory";
+	else if (one_of(word, ignored) || strncmp(word, "x-", 2) == 0 ||
+		 strncmp(word, "X-", 2) == 0)
+		return NULL;
+	else if (equals) {
+		const char *wrong;
 
 		*equals = '\0';
-		known = parse_valued(options, word, equals + 1);
+		wrong = parse_valued(options, word, equals + 1);
 		*equals = '=';
-		return known;
+		return wrong;
+	} else {
+		return unknown;
 	}
-	return false;
+	return NULL;
 }
 
 /* "\," is a comma inside a word, "\\" a backslash. */
 static bool parse_words(struct options *options, const char *text)
 {
 	char *word = malloc(strlen(text) + 1), *to = word;
+	const char *wrong;
 	bool good = word != NULL;
 
 	for (; good; text++) {
@@ -160,10 +235,12 @@ static bool parse_words(struct options *options, const char *text)
 			*to++ = *text;
 		} else {
 			*to = '\0';
-			if (!parse_word(options, word)) {
-				log_line("unknown or unusable option \"%s\"", word);
-				good = false;
-			}
+			wrong = parse_word(options, word);
+			if (wrong == unknown)
+				log_line("unknown option \"%s\"; see bpkfs --help", word);
+			else if (wrong)
+				log_line("option \"%s\": %s", word, wrong);
+			good = !wrong;
 			to = word;
 			if (!*text)
 				break;
@@ -171,6 +248,23 @@ static bool parse_words(struct options *options, const char *text)
 	}
 	free(word);
 	return good;
+}
+
+/* Words that are known but not together. */
+static enum status check_together(const struct options *options)
+{
+	if (options->timeout && options->writable) {
+		log_line("option \"timeout=%u\" is for read-only mounts: an unmount "
+			 "commits, and edits are not to be committed half made because "
+			 "nobody touched them for a while",
+			 options->timeout);
+		return STATUS_USAGE;
+	}
+	if (options->allow_other && options->allow_root) {
+		log_line("options \"allow_other\" and \"allow_root\" exclude each other");
+		return STATUS_USAGE;
+	}
+	return STATUS_OK;
 }
 
 enum status options_parse(struct options *options, int argc, char **argv)
@@ -234,7 +328,7 @@ enum status options_parse(struct options *options, int argc, char **argv)
 	if (wanted == 2)
 		options->pack = argv[optind];
 	options->mount_point = argv[optind + wanted - 1];
-	return STATUS_OK;
+	return check_together(options);
 }
 
 void options_done(struct options *options)

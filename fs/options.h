@@ -31,6 +31,7 @@ struct options {
 	bool has_uid, has_gid;
 	uid_t uid;
 	gid_t gid;
+	unsigned timeout; /* seconds a mount may be idle; 0: for ever */
 	mode_t file_mask;
 	mode_t folder_mask;
 	char *fsname; /* NULL: the pack's path */
