@@ -2,12 +2,17 @@
  * channel.c - see channel.h.
  */
 #include "channel.h"
+#include "log.h"
 #include "ops.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 /* libfuse takes commas and backslashes in a value when they are escaped. */
 static char *escaped(const char *text)
@@ -54,6 +59,7 @@ int channel_open(struct channel *channel, const struct options *options,
 	struct fuse_args args = FUSE_ARGS_INIT(0, NULL);
 	int error = make_arguments(options, source, &args);
 
+	channel->server = pthread_self();
 	if (!error) {
 		channel->fuse =
 			fuse_session_new(&args, &bpkfs_ops, sizeof(bpkfs_ops), session);
@@ -63,26 +69,157 @@ int channel_open(struct channel *channel, const struct options *options,
 	return error;
 }
 
-int channel_mount(struct channel *channel, const char *path)
+/* libfuse's words as ours, but for -d's, which are not meant to be lines of a log. */
+static void pass_on_log(enum fuse_log_level level, const char *format, va_list args)
 {
-	if (fuse_set_signal_handlers(channel->fuse) < 0)
-		return -1;
-	return fuse_session_mount(channel->fuse, path);
+	char line[1024];
+
+	if (level == FUSE_LOG_DEBUG) {
+		vfprintf(stderr, format, args);
+		return;
+	}
+	vsnprintf(line, sizeof(line), format, args);
+	line[strcspn(line, "\n")] = '\0';
+	log_line("%s", line);
+}
+
+/* Whoever may not open the device gets no further, and libfuse does not say what to
+ * do about it. */
+static enum status check_device(void)
+{
+	int fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
+	const char *what;
+
+	if (fd >= 0) {
+		close(fd);
+		return STATUS_OK;
+	}
+	switch (errno) {
+	case ENOENT:
+	case ENODEV:
+	case ENXIO:
+		what = "load the kernel's module with \"modprobe fuse\", or give the "
+		       "container the device";
+		break;
+	case EACCES:
+		what = "who mounts must be able to read and write it (\"chmod 666 "
+		       "/dev/fuse\" as root, which is how most systems have it)";
+		break;
+	case EPERM:
+		what = "this container is not allowed to use the device";
+		break;
+	default:
+		what = "that is nothing bpkfs can help";
+		break;
+	}
+	log_line("cannot open /dev/fuse: %s; %s", strerror(errno), what);
+	return STATUS_MOUNT_POINT;
+}
+
+/* fuse_session_mount() with what it, or fusermount3, prints in @text: lines are
+ * joined, and libfuse's own name for itself is left out. */
+static int mount_quietly(struct fuse_session *fuse, const char *path, char *text,
+			 size_t size)
+{
+	int saved = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0),
+	    kept = memfd_create("bpkfs-stderr", MFD_CLOEXEC), result;
+	char *at = text, *line, *rest;
+	char printed[2048];
+	ssize_t got = 0;
+
+	if (saved >= 0 && kept >= 0)
+		dup2(kept, STDERR_FILENO);
+	result = fuse_session_mount(fuse, path);
+	if (saved >= 0 && kept >= 0) {
+		dup2(saved, STDERR_FILENO);
+		got = pread(kept, printed, sizeof(printed) - 1, 0);
+	}
+	if (saved >= 0)
+		close(saved);
+	if (kept >= 0)
+		close(kept);
+	printed[got > 0 ? got : 0] = '\0';
+	*text = '\0';
+	for (line = strtok_r(printed, "\n", &rest); line;
+	     line = strtok_r(NULL, "\n", &rest)) {
+		if (strncmp(line, "fuse: ", 6) == 0)
+			line += 6;
+		at += snprintf(at, size - (size_t)(at - text), "%s%s",
+			       at == text ? "" : "; ", line);
+		if (at >= text + size)
+			break;
+	}
+	return result;
+}
+
+enum status channel_mount(struct channel *channel, const char *path)
+{
+	enum status status = check_device();
+	const char *hint = "";
+	char text[1024];
+
+	if (status)
+		return status;
+	if (mount_quietly(channel->fuse, path, text, sizeof(text)) == 0) {
+		if (text[0])
+			log_line("%s: %s", path, text);
+		fuse_set_log_func(pass_on_log);
+		return STATUS_OK;
+	}
+	if (strstr(text, "failed to exec fusermount3"))
+		hint = " (who is not root needs it to mount: install the package fuse3)";
+	log_line("%s: cannot mount: %s%s", path, text[0] ? text : "libfuse says no more",
+		 hint);
+	return STATUS_MOUNT_POINT;
+}
+
+/* A signal for channel_stop() alone: to others it means nothing, as by default. */
+#define WAKE_SIGNAL SIGURG
+
+static void wake(int number)
+{
+	(void)number;
+}
+
+static void heed_wake(int how)
+{
+	const struct sigaction action = { .sa_handler = wake };
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, WAKE_SIGNAL);
+	sigaction(WAKE_SIGNAL, &action, NULL);
+	pthread_sigmask(how, &set, NULL);
+}
+
+void channel_stop(struct channel *channel)
+{
+	fuse_session_exit(channel->fuse);
+	pthread_kill(channel->server, WAKE_SIGNAL);
+}
+
+static int serve_by_many(struct fuse_session *fuse)
+{
+	struct fuse_loop_config *config = fuse_loop_cfg_create();
+	int result;
+
+	if (!config)
+		return -ENOMEM;
+	fuse_loop_cfg_set_clone_fd(config, 0);
+	result = fuse_session_loop_mt(fuse, config);
+	fuse_loop_cfg_destroy(config);
+	return result;
 }
 
 int channel_serve(struct channel *channel, bool single_thread)
 {
-	struct fuse_loop_config *config;
 	int result;
 
-	if (single_thread)
-		return fuse_session_loop(channel->fuse);
-	config = fuse_loop_cfg_create();
-	if (!config)
-		return -ENOMEM;
-	fuse_loop_cfg_set_clone_fd(config, 0);
-	result = fuse_session_loop_mt(channel->fuse, config);
-	fuse_loop_cfg_destroy(config);
+	heed_wake(SIG_UNBLOCK);
+	result = single_thread ? fuse_session_loop(channel->fuse)
+			       : serve_by_many(channel->fuse);
+	/* What follows must not be interrupted by one that comes late. */
+	heed_wake(SIG_BLOCK);
 	return result;
 }
 
@@ -95,7 +232,6 @@ void channel_close(struct channel *channel)
 {
 	if (!channel->fuse)
 		return;
-	fuse_remove_signal_handlers(channel->fuse);
 	fuse_session_destroy(channel->fuse);
 	channel->fuse = NULL;
 }

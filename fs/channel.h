@@ -5,6 +5,8 @@
 #ifndef BPKFS_CHANNEL_H
 #define BPKFS_CHANNEL_H
 
+#include <pthread.h>
+
 #include "options.h"
 
 struct fuse_session;
@@ -12,16 +14,22 @@ struct session;
 
 struct channel {
 	struct fuse_session *fuse;
+	pthread_t server; /* the thread that opened it and is to serve */
 };
 
 /* A session for the handlers of ops.h, with @session as their userdata. The mount
  * table shows @source unless -o fsname says otherwise. 0 or -ENOMEM. */
 int channel_open(struct channel *channel, const struct options *options,
 		 const char *source, struct session *session);
-/* Mount on @path: 0, or -1 when libfuse has said why not. */
-int channel_mount(struct channel *channel, const char *path);
+/* Mount on @path. STATUS_OK, or STATUS_MOUNT_POINT with one line that says why not
+ * and what to do, whoever noticed: the kernel, libfuse or fusermount3. Called while
+ * there is one thread: standard error is somewhere else meanwhile. */
+enum status channel_mount(struct channel *channel, const char *path);
 /* Answer requests until the mount is gone or channel_stop(). 0 or -errno. */
 int channel_serve(struct channel *channel, bool single_thread);
+/* Make channel_serve() end; from any other thread, before channel_close(). The
+ * wake-up may be lost when it comes just before a wait: call again until it ended. */
+void channel_stop(struct channel *channel);
 /* Unmount, if that has not happened yet; nobody is answered any more. */
 void channel_unmount(struct channel *channel);
 void channel_close(struct channel *channel);

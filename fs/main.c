@@ -1,10 +1,12 @@
 /*
  * main.c - the life of one mount: open, go to the background, serve, commit, tell.
  *
- * The parent resolves every path, then forks; the child opens the pack and mounts,
- * with its messages still on the caller's stderr, and lets the parent go when the
- * first request of the kernel was answered. So whatever fails before is one line,
- * an exit status, and nothing mounted.
+ * Order. Paths are resolved and the pack is opened first, while there is nothing to
+ * clean up. Then signals are blocked, the mount point is found or made, and the
+ * process forks. The child takes the staging area, mounts, and lets the caller go
+ * when the mount has answered; until then its messages are the caller's. So whatever
+ * fails before is one line, an exit status, and nothing left. Threads start after the
+ * mount.
  */
 #include "background.h"
 #include "channel.h"
@@ -12,9 +14,12 @@
 #include "control.h"
 #include "log.h"
 #include "mount_point.h"
+#include "notify.h"
 #include "ops.h"
 #include "options.h"
 #include "paths.h"
+#include "signals.h"
+#include "watch.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -31,12 +36,16 @@ struct daemon {
 	char *staging_path;
 	struct mount_point point;
 	struct background background;
+	struct notify notify;
+	struct channel channel;
+	struct mount mount;
 };
 
 /* The pack ----------------------------------------------------------------- */
 
-static enum status open_pack(const struct daemon *daemon, struct mount *mount)
+static enum status open_pack(struct daemon *daemon)
 {
+	struct mount *mount = &daemon->mount;
 	struct bpk_error error = { .message = "" };
 	mode_t readable;
 
@@ -68,8 +77,9 @@ static enum status open_pack(const struct daemon *daemon, struct mount *mount)
 	return STATUS_OK;
 }
 
-static enum status open_staging(const struct daemon *daemon, struct mount *mount)
+static enum status open_staging(struct daemon *daemon)
 {
+	struct mount *mount = &daemon->mount;
 	pid_t owner = 0;
 	int error = staging_open(&mount->staging, daemon->staging_path, &owner);
 
@@ -96,19 +106,36 @@ static enum status open_staging(const struct daemon *daemon, struct mount *mount
 
 /* Serving ------------------------------------------------------------------ */
 
-static void tell_parent(void *context)
+static bool tell_ready(void *context)
 {
 	struct daemon *daemon = context;
 
-	background_ready(&daemon->background);
+	notify_ready(&daemon->notify);
+	return background_ready(&daemon->background);
+}
+
+static void stop_serving(void *context)
+{
+	struct daemon *daemon = context;
+
+	channel_stop(&daemon->channel);
+}
+
+static int tell_progress(void *context, uint64_t done, uint64_t total)
+{
+	struct daemon *daemon = context;
+
+	notify_progress(&daemon->notify, done, total);
+	return 0;
 }
 
 /* After the last request: commit, and tell whoever can hear. */
-static enum status finish(struct mount *mount, struct session *session)
+static enum status finish(struct daemon *daemon, struct session *session)
 {
+	struct mount *mount = &daemon->mount;
 	bool failed;
 
-	commit_at_unmount(mount, NULL, NULL);
+	commit_at_unmount(mount, tell_progress, daemon);
 	failed = mount->result == STATUS_COMMIT_FAILED ||
 		 mount->result == STATUS_PACK_CHANGED;
 	if (mount->message[0])
@@ -120,94 +147,134 @@ static enum status finish(struct mount *mount, struct session *session)
 	mount_drop_rendered(mount);
 	nodes_done(&mount->nodes, &mount->overlay);
 	overlay_done(&mount->overlay);
-	bpk_reader_close(mount->reader);
 	staging_close(&mount->staging, !failed);
 	control_report(session->report_to, mount->result, mount->message);
 	return mount->result;
 }
 
-/* libfuse leaves a signal alone that the caller ignores, as shells have it for
- * what runs in the background. Of these only nohup's means to keep us going. */
-static void heed_signals(const struct options *options)
+static enum status serve_mounted(struct daemon *daemon, struct session *session)
 {
-	signal(SIGTERM, SIG_DFL);
-	signal(SIGINT, SIG_DFL);
-	if (!options->foreground)
-		signal(SIGHUP, SIG_DFL);
+	struct watch watch = { .mount = &daemon->mount,
+			       .path = daemon->point.path,
+			       .timeout = daemon->options->timeout,
+			       .ready = tell_ready,
+			       .stop = stop_serving,
+			       .context = daemon };
+	int error = watch_start(&watch), served = 0;
+	enum status status;
+
+	if (!error)
+		served = channel_serve(&daemon->channel, daemon->options->single_thread);
+	channel_unmount(&daemon->channel);
+	if (!error)
+		watch_end(&watch);
+	if (error || served < 0)
+		log_line("cannot serve the mount: %s",
+			 strerror(error ? -error : -served));
+	else if (!watch.is_ready && watch.signal)
+		log_line("ended by SIG%s before the mount was ready",
+			 sigabbrev_np(watch.signal));
+	else if (!watch.is_ready)
+		log_line("%s: unmounted before it was ready", daemon->point.path);
+	notify_stopping(&daemon->notify);
+	status = finish(daemon, session);
+	return !error && watch.is_ready ? status : STATUS_MOUNT_POINT;
 }
 
 static enum status serve(struct daemon *daemon)
 {
-	struct mount mount = { .lock = PTHREAD_MUTEX_INITIALIZER,
-			       .staging = { .dir_fd = -1, .lock_fd = -1 } };
-	struct session session = { .mount = &mount,
-				   .ready = tell_parent,
-				   .context = daemon };
-	struct channel channel = { .fuse = NULL };
-	enum status status = open_pack(daemon, &mount);
-	bool mounted = false;
+	struct mount *mount = &daemon->mount;
+	struct session session = { .mount = mount };
+	enum status status = mount->writable ? open_staging(daemon) : STATUS_OK;
 
 	if (status)
 		return status;
-	if (mount.writable)
-		status = open_staging(daemon, &mount);
-	if (status)
-		goto out;
-	overlay_init(&mount.overlay, mount.reader, mount.writable);
-	status = STATUS_MOUNT_POINT;
-	if (nodes_init(&mount.nodes) ||
-	    channel_open(&channel, daemon->options, daemon->pack_path, &session)) {
+	overlay_init(&mount->overlay, mount->reader, mount->writable);
+	if (nodes_init(&mount->nodes) || channel_open(&daemon->channel, daemon->options,
+						      daemon->pack_path, &session)) {
 		log_line("no memory");
-		goto out;
+		status = STATUS_MOUNT_POINT;
+	} else {
+		status = channel_mount(&daemon->channel, daemon->point.path);
 	}
-	heed_signals(daemon->options);
-	if (channel_mount(&channel, daemon->point.path) < 0)
-		goto out;
-	mounted = true;
-	if (chdir("/") < 0)
-		log_line("cannot leave the folder: %s", strerror(errno));
-	channel_serve(&channel, daemon->options->single_thread);
-	channel_unmount(&channel);
-	/* Signals are still caught, so that a second one does not end the commit. */
-	status = finish(&mount, &session);
-out:
-	channel_close(&channel);
-	if (!mounted) {
-		if (mount.nodes.buckets)
-			nodes_done(&mount.nodes, &mount.overlay);
-		overlay_done(&mount.overlay);
-		bpk_reader_close(mount.reader);
-		staging_close(&mount.staging, true);
+	if (!status) {
+		if (chdir("/") < 0)
+			log_line("cannot leave the folder: %s", strerror(errno));
+		status = serve_mounted(daemon, &session);
+	} else {
+		if (mount->nodes.buckets)
+			nodes_done(&mount->nodes, &mount->overlay);
+		overlay_done(&mount->overlay);
+		staging_close(&mount->staging, true);
 	}
+	channel_close(&daemon->channel);
 	return status;
+}
+
+static enum status find_paths(struct daemon *daemon)
+{
+	const struct options *options = daemon->options;
+
+	daemon->pack_path = paths_pack(options->pack);
+	if (!daemon->pack_path) {
+		log_line("%s: %s", options->pack, strerror(errno));
+		return STATUS_CANNOT_OPEN;
+	}
+	if (!options->writable)
+		return STATUS_OK;
+	daemon->staging_path = paths_staging(daemon->pack_path, options->staging);
+	if (daemon->staging_path)
+		return STATUS_OK;
+	log_line("%s: %s", options->staging ? options->staging : options->pack,
+		 strerror(errno));
+	return options->staging ? STATUS_CANNOT_STAGE : STATUS_CANNOT_OPEN;
+}
+
+/* A commit, also one that is made while mounted, goes by these paths. */
+static enum status check_not_hidden(const struct daemon *daemon)
+{
+	const char *point = daemon->point.path;
+
+	if (!daemon->mount.writable || (!paths_is_below(daemon->pack_path, point) &&
+					!paths_is_below(daemon->staging_path, point)))
+		return STATUS_OK;
+	log_line("%s: a writable mount there would hide %s from its own commit", point,
+		 paths_is_below(daemon->pack_path, point) ? daemon->pack_path
+							  : daemon->staging_path);
+	return STATUS_MOUNT_POINT;
 }
 
 static enum status mount_pack(const struct options *options)
 {
-	struct daemon daemon = { .options = options, .background = { .ready_fd = -1 } };
+	struct daemon daemon = {
+		.options = options,
+		.background = { .ready_fd = -1 },
+		.mount = { .lock = PTHREAD_MUTEX_INITIALIZER,
+			   .staging = { .dir_fd = -1, .lock_fd = -1 } },
+	};
 	bool caller = false;
-	enum status status = STATUS_CANNOT_OPEN;
+	enum status status = find_paths(&daemon);
 
-	daemon.pack_path = paths_pack(options->pack);
-	if (!daemon.pack_path) {
-		log_line("%s: %s", options->pack, strerror(errno));
-		return status;
+	if (!options->foreground)
+		background_close_inherited();
+	notify_init(&daemon.notify, options->foreground);
+	if (!status)
+		status = open_pack(&daemon);
+	if (!status) {
+		signals_block(options->foreground);
+		status = mount_point_find(&daemon.point, options->mount_point);
+		if (!status)
+			status = check_not_hidden(&daemon);
+		if (!status && !options->foreground)
+			status = background_start(&daemon.background, &caller);
+		if (!status && !caller)
+			status = serve(&daemon);
+		if (caller && !status)
+			mount_point_leave(&daemon.point);
+		else
+			mount_point_done(&daemon.point);
 	}
-	daemon.staging_path = paths_staging(daemon.pack_path, options->staging);
-	if (!daemon.staging_path) {
-		log_line("%s: %s", options->pack, strerror(errno));
-		goto out;
-	}
-	status = mount_point_find(&daemon.point, options->mount_point);
-	if (!status && !options->foreground)
-		status = background_start(&daemon.background, &caller);
-	if (!status && !caller)
-		status = serve(&daemon);
-	if (caller && !status)
-		mount_point_leave(&daemon.point);
-	else
-		mount_point_done(&daemon.point);
-out:
+	bpk_reader_close(daemon.mount.reader);
 	free(daemon.staging_path);
 	free(daemon.pack_path);
 	return status;
@@ -222,8 +289,13 @@ static void print_version(void)
 int main(int argc, char **argv)
 {
 	struct options options;
-	enum status status = options_parse(&options, argc, argv);
+	enum status status;
 
+	background_fill_standard();
+	/* Some start their children with SIGCHLD ignored: then none can be waited for. */
+	signal(SIGCHLD, SIG_DFL);
+	signal(SIGPIPE, SIG_IGN);
+	status = options_parse(&options, argc, argv);
 	if (!status) {
 		switch (options.command) {
 		case COMMAND_UNMOUNT:

@@ -43,6 +43,7 @@ struct mount {
 	struct handle **handles;
 	size_t handle_count;
 	size_t handle_hint;
+	uint64_t requests;	 /* so far, but forget and statfs; tells who is idle */
 	struct timespec changed; /* when the last edit was made */
 	uint64_t edits;		 /* counts them */
 	/* What the pack's descriptions show now, or did before the last edit. */

@@ -26,7 +26,8 @@ void mount_point_complain(const char *path, int error);
 
 /*
  * Unmount what is at @path (absolute), as the kernel or fusermount3 allows. 0,
- * -EBUSY when it is in use, -EPERM, -EINVAL when nothing is mounted there.
+ * -EBUSY when it is in use (or fusermount3 refused), -EINVAL when nothing is mounted
+ * there, -ENOENT when fusermount3 is needed and missing. Any thread.
  */
 int mount_point_detach(const char *path);
 

@@ -24,6 +24,7 @@ struct node *ops_begin(fuse_req_t req, fuse_ino_t ino)
 	struct node *node;
 
 	pthread_mutex_lock(&mount->lock);
+	mount->requests++;
 	node = nodes_find(&mount->nodes, ino);
 	if (!node)
 		ops_fail(req, -ENOENT);
@@ -80,6 +81,7 @@ void handle_free(struct mount *mount, uint64_t number)
 	if (!handle)
 		return;
 	mount->handles[number] = NULL;
+	mount->requests++;
 	if (number < mount->handle_hint)
 		mount->handle_hint = number;
 	if (handle->rendered)
@@ -434,11 +436,8 @@ static void ops_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned int command, void
 
 static void ops_init(void *userdata, struct fuse_conn_info *conn)
 {
-	struct session *session = userdata;
-
+	(void)userdata;
 	conn->want |= conn->capable & FUSE_CAP_ATOMIC_O_TRUNC;
-	if (session->ready)
-		session->ready(session->context);
 }
 
 const struct fuse_lowlevel_ops bpkfs_ops = {

@@ -33,8 +33,6 @@ struct handle {
 /* userdata of the session. */
 struct session {
 	struct mount *mount;
-	void (*ready)(void *context); /* the first request was answered */
-	void *context;
 	char report_to[CONTROL_NAME_SIZE]; /* guarded by mount->lock; "" for nobody */
 };
 

@@ -4,7 +4,6 @@
 #include "paths.h"
 
 #include <errno.h>
-#include <libgen.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,23 +29,31 @@ char *paths_pack(const char *given)
 
 char *paths_staging(const char *pack, const char *folder)
 {
-	char *copy = strdup(pack), *other = strdup(pack), *path = NULL;
+	const char *name = strrchr(pack, '/') + 1;
+	char *path = NULL, *where;
 	struct stat st;
 
-	if (copy && other && stat(pack, &st) == 0) {
-		const char *name = basename(other),
-			   *where = folder ? folder : dirname(copy);
-		int result;
-
-		if (strlen(name) <= 200 && !folder)
-			result = asprintf(&path, "%s/.%s.bpkfs", where, name);
-		else
-			result = asprintf(&path, "%s/.%.200s.%ju.bpkfs", where, name,
-					  (uintmax_t)st.st_ino);
-		if (result < 0)
-			path = NULL;
+	where = folder ? realpath(folder, NULL) : strndup(pack, (size_t)(name - pack));
+	if (!where || stat(pack, &st) < 0) {
+		free(where);
+		return NULL;
 	}
-	free(copy);
-	free(other);
+	if (!folder && strlen(name) <= 200) {
+		if (asprintf(&path, "%s.%s.bpkfs", where, name) < 0)
+			path = NULL;
+	} else if (asprintf(&path, "%s/.%.200s.%ju.bpkfs", where, name,
+			    (uintmax_t)st.st_ino) < 0) {
+		path = NULL;
+	}
+	free(where);
 	return path;
+}
+
+bool paths_is_below(const char *path, const char *folder)
+{
+	size_t size = strlen(folder);
+
+	if (strncmp(path, folder, size) != 0)
+		return false;
+	return !path[size] || path[size] == '/' || (size && folder[size - 1] == '/');
 }

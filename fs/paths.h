@@ -5,13 +5,18 @@
 #ifndef BPKFS_PATHS_H
 #define BPKFS_PATHS_H
 
+#include <stdbool.h>
+
 /* The pack that @given names, with .bpk when it has no extension and is not there as
  * given. Symlinks resolved, malloc'd; NULL with errno set. */
 char *paths_pack(const char *given);
 
 /* Where edits of @pack (absolute) are staged: ".NAME.bpkfs" beside it or in @folder
- * (NULL for none). A name that would not fit is cut, with the pack's inode to tell it
- * from others. malloc'd; NULL with errno set. */
+ * (NULL for none; must be there). A name that would not fit is cut, with the pack's
+ * inode to tell it from others. malloc'd; NULL with errno set. */
 char *paths_staging(const char *pack, const char *folder);
+
+/* @path is @folder or in it, both absolute and without symlinks. */
+bool paths_is_below(const char *path, const char *folder);
 
 #endif

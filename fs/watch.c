@@ -1,0 +1,158 @@
+/*
+ * watch.c - see watch.h.
+ *
+ * Idle is: no file or folder open, and no request but forget and statfs since the
+ * last look. Handlers count requests under the lock that they hold anyway; here is
+ * looked four times in the timeout. So a read costs nothing, and a mount goes after
+ * the timeout and at most a quarter more. What is in use in a way that no request
+ * tells (somebody's current folder) makes the kernel refuse the unmount, and the
+ * next look tries again.
+ */
+#include "watch.h"
+#include "mount_point.h"
+#include "signals.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* How long to wait for the serving thread before waking it again. */
+enum { STOP_AGAIN_MS = 20 };
+
+static int64_t now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static void stop(struct watch *watch)
+{
+	struct pollfd end = { .fd = watch->end_fd, .events = POLLIN };
+
+	/* A wake-up between the serving thread's look at its flag and its wait is
+	 * lost: only its end tells that one came through. */
+	do
+		watch->stop(watch->context);
+	while (poll(&end, 1, STOP_AGAIN_MS) <= 0);
+}
+
+/* What was written through a shared mapping may be in the kernel's pages only. */
+static void save_open_files(const struct watch *watch)
+{
+	int fd = open(watch->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0)
+		return;
+	(void)!syncfs(fd);
+	close(fd);
+}
+
+/* The first request of ours: its answer shows that the kernel's are answered. */
+static bool become_ready(struct watch *watch)
+{
+	struct statx st;
+
+	if (statx(AT_FDCWD, watch->path, AT_NO_AUTOMOUNT, STATX_MODE, &st) < 0)
+		return false;
+	watch->device[0] = st.stx_dev_major;
+	watch->device[1] = st.stx_dev_minor;
+	watch->signal = signals_read(watch->signal_fd);
+	watch->is_ready = !watch->signal && watch->ready(watch->context);
+	return watch->is_ready;
+}
+
+static bool in_use(struct watch *watch)
+{
+	struct mount *mount = watch->mount;
+	bool used;
+
+	pthread_mutex_lock(&mount->lock);
+	used = mount->requests != watch->requests;
+	watch->requests = mount->requests;
+	for (size_t i = 0; i < mount->handle_count && !used; i++)
+		used = mount->handles[i] != NULL;
+	pthread_mutex_unlock(&mount->lock);
+	return used;
+}
+
+/* Unless another mount lies there by now. No request is made of our own mount. */
+static void unmount_if_ours(const struct watch *watch)
+{
+	struct statx st;
+
+	if (statx(AT_FDCWD, watch->path, AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, 0, &st) ==
+		    0 &&
+	    st.stx_dev_major == watch->device[0] && st.stx_dev_minor == watch->device[1])
+		(void)mount_point_detach(watch->path);
+}
+
+static void look(struct watch *watch)
+{
+	int64_t now = now_ms();
+
+	if (in_use(watch))
+		watch->used_ms = now;
+	else if (now - watch->used_ms >= (int64_t)watch->timeout * 1000)
+		unmount_if_ours(watch);
+}
+
+static void *run(void *context)
+{
+	struct watch *watch = context;
+	struct pollfd fds[] = { { .fd = watch->end_fd, .events = POLLIN },
+				{ .fd = watch->signal_fd, .events = POLLIN } };
+	int wait = watch->timeout ? (int)watch->timeout * 250 : -1;
+
+	if (!become_ready(watch)) {
+		stop(watch);
+		return NULL;
+	}
+	watch->used_ms = now_ms();
+	for (;;) {
+		int ready = poll(fds, 2, wait);
+
+		if (ready > 0 && fds[0].revents)
+			return NULL;
+		if (ready > 0 && (watch->signal = signals_read(watch->signal_fd))) {
+			if (watch->mount->writable)
+				save_open_files(watch);
+			stop(watch);
+			return NULL;
+		}
+		if (ready == 0)
+			look(watch);
+	}
+}
+
+int watch_start(struct watch *watch)
+{
+	int error;
+
+	watch->end_fd = eventfd(0, EFD_CLOEXEC);
+	if (watch->end_fd < 0)
+		return -errno;
+	watch->signal_fd = signals_open();
+	error = watch->signal_fd < 0 ? -watch->signal_fd
+				     : pthread_create(&watch->thread, NULL, run, watch);
+	if (!error)
+		return 0;
+	if (watch->signal_fd >= 0)
+		close(watch->signal_fd);
+	close(watch->end_fd);
+	return -error;
+}
+
+void watch_end(struct watch *watch)
+{
+	uint64_t one = 1;
+
+	(void)!write(watch->end_fd, &one, sizeof(one));
+	pthread_join(watch->thread, NULL);
+	close(watch->signal_fd);
+	close(watch->end_fd);
+}
