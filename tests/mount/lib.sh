@@ -7,6 +7,8 @@
 #     BPKFS_WAIT_FOR  tests/support/wait-for
 #     BPKFS_MODE      daemon (default) or foreground
 #     BPKFS_THREADS   multi (default) or single
+#     BPKFS_AS        user: when started by root, the whole script runs as an ordinary
+#                     user, through fusermount3. What needs root skips itself.
 #     BPK_DUMP        tests/support/bpk-dump, optional: the library's own view
 #
 # Nothing here sleeps: mounts and ends of processes are waited for by wait-for.
@@ -19,8 +21,6 @@ export LC_ALL=C.UTF-8 LANGUAGE=
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 top=$(cd "$here/../.." && pwd)
 golden=$top/tests/data/vectors/golden
-# The interpreter itself: what is called python3 may be a slow wrapper.
-PYTHON=$(python3 -c 'import sys; print(sys.executable)') || exit 1
 
 # TAP --------------------------------------------------------------------------
 
@@ -83,6 +83,20 @@ EACCES='permission denied' EPERM='operation not permitted' EXDEV='cross-device'
 ENOTSUP='not supported' ENODATA='no such attribute|no data available'
 
 is_root() { [ "$(id -u)" -eq 0 ]; }
+as_user() { "$BASH" "$top/tests/support/as-user.sh" "$@"; }
+
+if [ "${BPKFS_AS:-}" = user ] && is_root; then
+    as_user test -x "$BPKFS" -a -x "$BPKFS_WAIT_FOR" -a -r "$0" ||
+        skip_all 'an ordinary user cannot reach the build, or cannot be given /dev/fuse'
+    home=$(mktemp -d "${TMPDIR:-/tmp}/bpkfs-user.XXXXXX") && chown 65534:65534 "$home" || exit 1
+    trap 'rm -rf --one-file-system "$home"' EXIT
+    trap 'exit 143' HUP INT TERM
+    HOME=$home TMPDIR=$home BPKFS_AS= as_user "$BASH" "$0"
+    exit
+fi
+
+# The interpreter itself: what is called python3 may be a slow wrapper.
+PYTHON=$(python3 -c 'import sys; print(sys.executable)') || exit 1
 
 # Cleaning up --------------------------------------------------------------------
 

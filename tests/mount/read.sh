@@ -149,6 +149,7 @@ mounted 'the words of mount(8) are understood' -o "$words" "$pack" "$mnt"
 refused 'ro means it' "$EROFS" touch "$mnt/scalars/lr"
 unmount 'it unmounts' "$mnt"
 
+chmod 644 "$pack" # an ordinary user is one of the others here
 mounted 'owner by uid and gid' -o uid=12,gid=34 "$pack" "$mnt"
 is 'owner by uid and gid shows' "$(stat -c %u:%g "$mnt" "$mnt/scalars/lr" | uniq)" 12:34
 unmount 'it unmounts' "$mnt"
