@@ -56,7 +56,7 @@ static void leave_out(struct commit *commit, const struct item *item)
 static int add_base_tensor(struct commit *commit, struct bpk_writer *writer,
 			   const struct source *source, struct bpk_error *error)
 {
-	const struct bpk_reader *reader = commit->mount->reader;
+	const struct bpk_reader *reader = commit->mount->overlay.reader;
 	const struct bpk_tensor *tensor = bpk_reader_tensor(reader, source->entry.base);
 	struct bpk_tensor_desc desc;
 	uint64_t *shape;
@@ -97,7 +97,7 @@ static int add_staged_tensor(struct commit *commit, struct bpk_writer *writer,
 
 	if (item->described != NO_BASE)
 		desc.extra = bpk_tensor_extra(
-			bpk_reader_tensor(commit->mount->reader, item->described),
+			bpk_reader_tensor(commit->mount->overlay.reader, item->described),
 			&desc.extra_size, &desc.extra_count);
 	bpk_writer_allow_odd_sizes(writer, item->described != NO_BASE);
 	return bpk_writer_add_range(writer, &desc, item->staged->fd, 0, size, error);
@@ -120,10 +120,11 @@ static int add_tensors(struct commit *commit, struct bpk_writer *writer,
 		struct source *source = &sources[count++];
 
 		source->entry = entry;
-		source->order = entry.base != NO_BASE
-					? bpk_tensor_off(bpk_reader_tensor(
-						  commit->mount->reader, entry.base))
-					: entry.item->order;
+		source->order =
+			entry.base != NO_BASE
+				? bpk_tensor_off(bpk_reader_tensor(
+					  commit->mount->overlay.reader, entry.base))
+				: entry.item->order;
 	}
 	qsort(sources, count, sizeof(*sources), by_order);
 	for (size_t i = 0; i < count && !result; i++) {
@@ -163,7 +164,7 @@ static int add_scalars(struct commit *commit, struct bpk_writer *writer,
 			continue;
 		value = entry.item ? entry.item->value
 				   : bpk_scalar_value(bpk_reader_scalar(
-					     commit->mount->reader, entry.base));
+					     commit->mount->overlay.reader, entry.base));
 		result = bpk_writer_set_scalar(writer, name, size, value, error);
 	}
 	return result;
@@ -188,20 +189,14 @@ static int add_metadata(struct commit *commit, struct bpk_writer *writer,
 			value_size = entry.item->text->size;
 		} else {
 			value = bpk_metadata_value(
-				bpk_reader_metadata(commit->mount->reader, entry.base),
+				bpk_reader_metadata(commit->mount->overlay.reader,
+						    entry.base),
 				&value_size);
 		}
 		result = bpk_writer_set_metadata(writer, name, size, value, value_size,
 						 error);
 	}
 	return result;
-}
-
-static bool same_file(const struct stat *a, const struct stat *b)
-{
-	return a->st_dev == b->st_dev && a->st_ino == b->st_ino &&
-	       a->st_size == b->st_size && a->st_mtim.tv_sec == b->st_mtim.tv_sec &&
-	       a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
 }
 
 static int still_the_same(void *context, int fd)
@@ -211,7 +206,7 @@ static int still_the_same(void *context, int fd)
 
 	(void)fd;
 	if (stat(commit->mount->pack_path, &now) == 0 &&
-	    same_file(&now, &commit->mount->pack))
+	    pack_is(commit->mount->overlay.pack, &now))
 		return 0;
 	commit->changed = true;
 	return -ESTALE;
@@ -244,7 +239,7 @@ static int write_pack(struct commit *commit, struct bpk_error *error)
 		result = add_scalars(commit, writer, error);
 	if (!result)
 		result = add_metadata(commit, writer, error);
-	extra = bpk_reader_extra(commit->mount->reader, &size, &count);
+	extra = bpk_reader_extra(commit->mount->overlay.reader, &size, &count);
 	if (!result && extra)
 		result = bpk_writer_set_extra(writer, extra, size, count, error);
 	if (!result)

@@ -126,7 +126,8 @@ int content_read(const struct overlay *overlay, const struct entry *entry,
 	if (!error && tensor.staged)
 		error = reading_add_staged(reading, tensor.staged, tensor.size);
 	else if (!error)
-		error = reading_add_pack(reading, tensor.data, tensor.off, tensor.size);
+		error = reading_add_pack(reading, tensor.pack, tensor.data, tensor.off,
+					 tensor.size);
 	tensor_done(&tensor);
 	return error;
 }

@@ -150,10 +150,10 @@ static int print_type(const struct mount *mount, const struct entry *entry, FILE
 
 	if (entry->item && !entry->item->has_value)
 		return -ENODATA;
-	type = entry->item
-		       ? entry->item->value.type
-		       : bpk_scalar_value(bpk_reader_scalar(mount->reader, entry->base))
-				 .type;
+	type = entry->item ? entry->item->value.type
+			   : bpk_scalar_value(bpk_reader_scalar(mount->overlay.reader,
+								entry->base))
+				     .type;
 	fputs(names[type], out);
 	return 0;
 }

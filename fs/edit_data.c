@@ -131,9 +131,9 @@ static int make_staged(struct mount *mount, struct item *item, bool copy)
 		return error;
 	if (copy && item->base != NO_BASE) {
 		const struct bpk_tensor *tensor =
-			bpk_reader_tensor(mount->reader, item->base);
+			bpk_reader_tensor(mount->overlay.reader, item->base);
 
-		error = staged_copy(staged, bpk_reader_fd(mount->reader),
+		error = staged_copy(staged, bpk_reader_fd(mount->overlay.reader),
 				    bpk_tensor_off(tensor), bpk_tensor_size(tensor));
 		if (error) {
 			staged_unref(staged);

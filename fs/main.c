@@ -47,9 +47,11 @@ static enum status open_pack(struct daemon *daemon)
 {
 	struct mount *mount = &daemon->mount;
 	struct bpk_error error = { .message = "" };
+	const struct stat *st;
+	struct pack *pack;
 	mode_t readable;
 
-	if (bpk_reader_open(daemon->pack_path, NULL, &mount->reader, &error)) {
+	if (pack_open(daemon->pack_path, &pack, &error)) {
 		if (error.offset == BPK_NO_OFFSET)
 			log_line("%s: %s", daemon->options->pack, error.message);
 		else
@@ -57,23 +59,21 @@ static enum status open_pack(struct daemon *daemon)
 				 error.offset, error.message);
 		return status_of_error(&error);
 	}
-	if (fstat(bpk_reader_fd(mount->reader), &mount->pack) < 0) {
-		log_line("%s: %s", daemon->options->pack, strerror(errno));
-		return STATUS_CANNOT_OPEN;
-	}
+	overlay_init(&mount->overlay, pack, daemon->options->writable);
+	pack_unref(pack);
 	mount->pack_path = daemon->pack_path;
 	mount->writable = daemon->options->writable;
 	mount->dots = daemon->options->flat ? NAME_DOTS_KEPT : NAME_DOTS_SPLIT;
-	mount->uid = daemon->options->has_uid ? daemon->options->uid : mount->pack.st_uid;
-	mount->gid = daemon->options->has_gid ? daemon->options->gid : mount->pack.st_gid;
-	readable = mount->pack.st_mode & 0444;
+	st = &mount->overlay.pack->stat;
+	mount->uid = daemon->options->has_uid ? daemon->options->uid : st->st_uid;
+	mount->gid = daemon->options->has_gid ? daemon->options->gid : st->st_gid;
+	readable = st->st_mode & 0444;
 	mount->file_mode =
-		(readable | (mount->writable ? (mount->pack.st_mode & 0222) | 0200 : 0)) &
+		(readable | (mount->writable ? (st->st_mode & 0222) | 0200 : 0)) &
 		~daemon->options->file_mask;
-	mount->folder_mode =
-		(readable | readable >> 2 |
-		 (mount->writable ? (mount->pack.st_mode & 0222) | 0200 : 0)) &
-		~daemon->options->folder_mask;
+	mount->folder_mode = (readable | readable >> 2 |
+			      (mount->writable ? (st->st_mode & 0222) | 0200 : 0)) &
+			     ~daemon->options->folder_mask;
 	return STATUS_OK;
 }
 
@@ -189,7 +189,6 @@ static enum status serve(struct daemon *daemon)
 
 	if (status)
 		return status;
-	overlay_init(&mount->overlay, mount->reader, mount->writable);
 	if (nodes_init(&mount->nodes) || channel_open(&daemon->channel, daemon->options,
 						      daemon->pack_path, &session)) {
 		log_line("no memory");
@@ -204,7 +203,6 @@ static enum status serve(struct daemon *daemon)
 	} else {
 		if (mount->nodes.buckets)
 			nodes_done(&mount->nodes, &mount->overlay);
-		overlay_done(&mount->overlay);
 		staging_close(&mount->staging, true);
 	}
 	channel_close(&daemon->channel);
@@ -274,7 +272,7 @@ static enum status mount_pack(const struct options *options)
 		else
 			mount_point_done(&daemon.point);
 	}
-	bpk_reader_close(daemon.mount.reader);
+	overlay_done(&daemon.mount.overlay);
 	free(daemon.staging_path);
 	free(daemon.pack_path);
 	return status;

@@ -24,8 +24,9 @@ int mount_rendered(struct mount *mount, enum rendered_kind kind,
 	}
 	if (mount->edits)
 		id = overlay_new_id(&mount->overlay);
-	error = rendered_new(&mount->overlay, kind, id, mount->edits,
-			     mount->edits ? mount->changed : mount->pack.st_mtim, &now);
+	error = rendered_new(
+		&mount->overlay, kind, id, mount->edits,
+		mount->edits ? mount->changed : mount->overlay.pack->stat.st_mtim, &now);
 	if (error)
 		return error;
 	rendered_unref(mount->rendered[kind]);

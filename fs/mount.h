@@ -26,9 +26,7 @@ struct handle;
 
 struct mount {
 	/* Constant while mounted. */
-	struct bpk_reader *reader;
-	struct stat pack; /* as it was opened */
-	char *pack_path;  /* absolute, symlinks resolved */
+	char *pack_path; /* absolute, symlinks resolved */
 	bool writable;
 	enum name_dots dots;
 	uid_t uid;

@@ -140,7 +140,7 @@ int ops_attributes(struct mount *mount, const struct node *node, bool writer,
 		.st_gid = mount->gid,
 		.st_nlink = 1,
 		.st_blksize = 4096,
-		.st_mtim = mount->pack.st_mtim,
+		.st_mtim = mount->overlay.pack->stat.st_mtim,
 	};
 	uint64_t size = 0;
 	int error = 0;
@@ -400,7 +400,7 @@ static void ops_statfs(fuse_req_t req, fuse_ino_t ino)
 	struct statvfs below;
 
 	(void)ino;
-	st.f_blocks = ((uint64_t)mount->pack.st_size + 511) / 512;
+	st.f_blocks = ((uint64_t)mount->overlay.pack->stat.st_size + 511) / 512;
 	pthread_mutex_lock(&mount->lock);
 	st.f_files = mount->overlay.live[ITEM_TENSOR] + mount->overlay.live[ITEM_SCALAR] +
 		     mount->overlay.live[ITEM_METADATA];

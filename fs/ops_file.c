@@ -192,8 +192,7 @@ void ops_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 	error = handle ? name_bytes(mount, node, handle, &reading) : -EBADF;
 	pthread_mutex_unlock(&mount->lock);
 	if (!error)
-		error = reading_finish(&reading, bpk_reader_fd(mount->reader), &iov,
-				       &count);
+		error = reading_finish(&reading, &iov, &count);
 	if (error)
 		fuse_reply_err(req, -error);
 	else

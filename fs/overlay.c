@@ -217,13 +217,14 @@ bool item_data_valid(const struct overlay *overlay, const struct item *item)
 
 /* The whole ---------------------------------------------------------------- */
 
-void overlay_init(struct overlay *overlay, const struct bpk_reader *reader, bool writable)
+void overlay_init(struct overlay *overlay, struct pack *pack, bool writable)
 {
 	*overlay = (struct overlay) {
-		.reader = reader,
+		.pack = pack_ref(pack),
+		.reader = pack->reader,
 		.writable = writable,
 		.next_id = OVERLAY_FIRST_ID,
-		.metadata_estimate = bpk_reader_metadata_size(reader),
+		.metadata_estimate = bpk_reader_metadata_size(pack->reader),
 	};
 	for (enum item_kind kind = 0; kind < PACK_KIND_COUNT; kind++)
 		overlay->live[kind] = base_count(overlay, kind);
@@ -241,6 +242,7 @@ void overlay_done(struct overlay *overlay)
 	free(overlay->gone.items);
 	for (size_t kind = 0; kind < PACK_KIND_COUNT; kind++)
 		free(overlay->promoted[kind]);
+	pack_unref(overlay->pack);
 	*overlay = (struct overlay) { 0 };
 }
 

@@ -22,6 +22,7 @@
 #include <time.h>
 
 #include "bpk.h"
+#include "pack.h"
 
 enum item_kind {
 	ITEM_TENSOR,
@@ -101,7 +102,8 @@ struct item_table {
 };
 
 struct overlay {
-	const struct bpk_reader *reader;
+	struct pack *pack;		 /* owned reference */
+	const struct bpk_reader *reader; /* the pack's */
 	bool writable;
 	struct item **promoted[PACK_KIND_COUNT]; /* NULL until something is edited */
 	struct item_table tables[ITEM_KIND_COUNT];
@@ -119,8 +121,8 @@ struct entry {
 	struct item *item;
 };
 
-void overlay_init(struct overlay *overlay, const struct bpk_reader *reader,
-		  bool writable);
+/* @pack is referred to, until overlay_done(). */
+void overlay_init(struct overlay *overlay, struct pack *pack, bool writable);
 void overlay_done(struct overlay *overlay);
 
 /* Inode numbers: those below OVERLAY_FIRST_ID are the caller's. */

@@ -32,6 +32,7 @@ void reading_done(struct reading *reading)
 		staged_unref(reading->pieces[i].staged);
 		free(reading->pieces[i].copy);
 	}
+	pack_unref(reading->pack);
 	free(reading->pieces);
 	free(reading->iov);
 	*reading = (struct reading) { 0 };
@@ -87,8 +88,8 @@ int reading_add_text(struct reading *reading, const char *text, uint64_t size)
 	return 0;
 }
 
-int reading_add_pack(struct reading *reading, const char *data, uint64_t pack_off,
-		     uint64_t size)
+int reading_add_pack(struct reading *reading, struct pack *pack, const char *data,
+		     uint64_t pack_off, uint64_t size)
 {
 	struct piece *piece;
 	uint64_t skip;
@@ -96,6 +97,8 @@ int reading_add_pack(struct reading *reading, const char *data, uint64_t pack_of
 
 	if (error || !piece)
 		return error;
+	if (!reading->pack)
+		reading->pack = pack_ref(pack);
 	piece->mapped = data + skip;
 	piece->off = pack_off + skip;
 	return 0;
@@ -147,7 +150,7 @@ static int fetch_staged(struct piece *piece, char *to)
 }
 
 /* All in one buffer. */
-static int gather(struct reading *reading, int pack_fd)
+static int gather(struct reading *reading)
 {
 	char *buffer = malloc(reading->used), *to = buffer;
 	int error = buffer ? 0 : -ENOMEM;
@@ -162,7 +165,8 @@ static int gather(struct reading *reading, int pack_fd)
 		} else {
 			size_t done;
 
-			error = fetch(piece, pack_fd, to, &done);
+			error = fetch(piece, bpk_reader_fd(reading->pack->reader), to,
+				      &done);
 			if (!error && done < piece->size)
 				error = -EIO;
 		}
@@ -181,10 +185,9 @@ static int gather(struct reading *reading, int pack_fd)
 	return 0;
 }
 
-int reading_finish(struct reading *reading, int pack_fd, const struct iovec **ret_iov,
-		   int *ret_count)
+int reading_finish(struct reading *reading, const struct iovec **ret_iov, int *ret_count)
 {
-	int error = reading->count > PIECES_MAX ? gather(reading, pack_fd) : 0;
+	int error = reading->count > PIECES_MAX ? gather(reading) : 0;
 
 	for (size_t i = 0; i < reading->count && !error; i++) {
 		struct piece *piece = &reading->pieces[i];

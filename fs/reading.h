@@ -16,6 +16,7 @@
 #include <stdint.h>
 #include <sys/uio.h>
 
+#include "pack.h"
 #include "staging.h"
 
 struct reading {
@@ -26,6 +27,7 @@ struct reading {
 	struct piece *pieces;
 	size_t count;
 	size_t capacity;
+	struct pack *pack; /* owned reference, once a piece lies in it */
 	struct iovec *iov;
 };
 
@@ -39,20 +41,20 @@ bool reading_full(const struct reading *reading);
 
 /* A copy of @text. */
 int reading_add_text(struct reading *reading, const char *text, uint64_t size);
-/* Bytes of the pack, mapped at @data, that lie at @pack_off in it. */
-int reading_add_pack(struct reading *reading, const char *data, uint64_t pack_off,
-		     uint64_t size);
+/* Bytes of @pack, mapped at @data, that lie at @pack_off in it. All such pieces are
+ * of one pack. */
+int reading_add_pack(struct reading *reading, struct pack *pack, const char *data,
+		     uint64_t pack_off, uint64_t size);
 /* The start of a staged file (takes a reference of its own); zeros where it is
  * shorter than @size by now. */
 int reading_add_staged(struct reading *reading, struct staged *staged, uint64_t size);
 
 /*
  * Make an array of it all for writev(2), reading->used bytes; it lives until
- * reading_done(). @pack_fd is the pack: many small pieces are read from it instead,
- * since one writev takes no more than IOV_MAX. 0, -ENOMEM, or an error of pread(2)
- * (-EIO where the pack has become shorter).
+ * reading_done(). Many small pieces of the pack are read from its file instead, since
+ * one writev takes no more than IOV_MAX. 0, -ENOMEM, or an error of pread(2) (-EIO
+ * where the pack has become shorter).
  */
-int reading_finish(struct reading *reading, int pack_fd, const struct iovec **ret_iov,
-		   int *ret_count);
+int reading_finish(struct reading *reading, const struct iovec **ret_iov, int *ret_count);
 
 #endif

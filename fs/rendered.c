@@ -25,6 +25,8 @@ static void drop_text(struct rendered *rendered)
 	free(rendered->parts);
 	free(rendered->offs);
 	free(rendered->text);
+	pack_unref(rendered->pack);
+	rendered->pack = NULL;
 	rendered->parts = NULL;
 	rendered->offs = NULL;
 	rendered->part_count = 0;
@@ -109,6 +111,7 @@ static int collect(const struct overlay *overlay, enum item_kind kind,
 static int name_parts(struct rendered *rendered, struct source *source,
 		      const struct bpk_safetensors *layout)
 {
+	rendered->pack = pack_ref(source->overlay->pack);
 	rendered->parts = calloc(layout->count + 1, sizeof(*rendered->parts));
 	rendered->offs = calloc(layout->count + 1, sizeof(*rendered->offs));
 	if (!rendered->parts || !rendered->offs)
@@ -273,9 +276,9 @@ int rendered_read(const struct rendered *rendered, struct reading *reading)
 		const struct part *part = &rendered->parts[i];
 		uint64_t size = rendered->offs[i + 1] - rendered->offs[i];
 
-		error = part->staged
-				? reading_add_staged(reading, part->staged, size)
-				: reading_add_pack(reading, part->data, part->off, size);
+		error = part->staged ? reading_add_staged(reading, part->staged, size)
+				     : reading_add_pack(reading, rendered->pack,
+							part->data, part->off, size);
 	}
 	return error;
 }

@@ -35,6 +35,7 @@ struct rendered {
 	size_t text_size;
 	/* Of pack.safetensors: what follows the text. offs[k] is where part k starts
 	 * behind it, offs[part_count] the end. */
+	struct pack *pack; /* owned reference, with the text */
 	struct part *parts;
 	uint64_t *offs;
 	size_t part_count;

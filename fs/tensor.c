@@ -61,6 +61,7 @@ int tensor_get(const struct overlay *overlay, const struct entry *entry,
 	if (error)
 		return error;
 	tensor->name = entry_name(overlay, entry, &tensor->name_size);
+	tensor->pack = overlay->pack;
 	tensor->data = NULL;
 	tensor->off = 0;
 	tensor->size = 0;

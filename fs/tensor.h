@@ -26,8 +26,9 @@ struct tensor {
 	uint64_t size; /* bytes of data, whatever the shape says */
 	/* Where the bytes are: staged (borrowed), or (NULL) in the pack. */
 	struct staged *staged;
-	const char *data; /* in the mapping: never to be followed */
-	uint64_t off;	  /* in the pack */
+	struct pack *pack; /* borrowed from the overlay */
+	const char *data;  /* in the mapping: never to be followed */
+	uint64_t off;	   /* in the pack */
 	/* The text of the dtype, once tensor_dtype_text() was asked for it. */
 	char *text;
 	size_t text_capacity;

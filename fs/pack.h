@@ -1,0 +1,32 @@
+/*
+ * pack.h - a pack that is open, and which file it is. Counted: what was told to the
+ * kernel of a pack must stay mapped until it was copied, also when a commit has put
+ * another pack in its place meanwhile.
+ *
+ * Immutable but for the count, which is atomic: no lock.
+ */
+#ifndef BPKFS_PACK_H
+#define BPKFS_PACK_H
+
+#include <stdbool.h>
+#include <sys/stat.h>
+
+#include "bpk.h"
+
+struct pack {
+	unsigned refs;
+	struct bpk_reader *reader;
+	struct stat stat; /* as it was opened */
+};
+
+/* The errors are those of bpk_reader_open(); the reference is the caller's. */
+int pack_open(const char *path, struct pack **ret_pack, struct bpk_error *error);
+/* @fd is duplicated. */
+int pack_open_fd(int fd, struct pack **ret_pack, struct bpk_error *error);
+struct pack *pack_ref(struct pack *pack);
+void pack_unref(struct pack *pack); /* NULL accepted */
+
+/* Is the file that @now tells of still the one, unchanged? */
+bool pack_is(const struct pack *pack, const struct stat *now);
+
+#endif
