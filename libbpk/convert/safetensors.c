@@ -283,7 +283,11 @@ static void put(struct render *render, const char *text)
 
 static void put_escaped(struct render *render, const char *text, size_t size)
 {
-	if (room(render, bpk_json_escaped_size(text, size)))
+	/* Far from the limit there is no need to count. */
+	bool certain = size < BPK_SAFETENSORS_JSON_MAX / 8 &&
+		       render->out.size < BPK_SAFETENSORS_JSON_MAX / 8;
+
+	if (certain || room(render, bpk_json_escaped_size(text, size)))
 		bpk_json_escape(&render->out, text, size);
 }
 

@@ -21,6 +21,7 @@ mount     cmd:getfattr                   attr
 mount     cmd:findmnt                    util-linux
 test      pc:criterion                   libcriterion-dev
 test      cmd:python3                    python3
+test      numpy                          python3-numpy
 test      cmd:setfacl                    acl
 test      cmd:mount                      mount
 test      cmd:chattr                     e2fsprogs
@@ -48,6 +49,8 @@ probe() {
         return 1 ;;
     pc:*) pkg-config --exists "${1#pc:}" 2>/dev/null ;;
     file:*) [ -e "${1#file:}" ] ;;
+    numpy)
+        python3 -c 'import numpy' 2>/dev/null || /usr/bin/python3 -c 'import numpy' 2>/dev/null ;;
     clang-sanitizers)
         echo 'int main(void) { return 0; }' |
             clang -fsanitize=address,undefined -x c - -o /dev/null 2>/dev/null ;;
