@@ -19,7 +19,7 @@ mkdir -p "$out"
 out=$(cd "$out" && pwd)
 
 # Everything that works on memory alone: no target needs a file.
-sources=$(cd "$root/libbpk" && ls ./*.c | grep -v -e '/io\.c$' -e '/file\.c$')
+sources=$(cd "$root/libbpk" && ls ./*.c ./convert/*.c | grep -v -e '/io\.c$' -e '/file\.c$')
 
 for target in "$root"/tests/fuzz/fuzz_*.c; do
 	name=$(basename "$target" .c)
