@@ -136,6 +136,14 @@ Test(npy_render, shapes)
 		  0,
 		  "|u1",
 		  "(0,)" },
+		{ "the largest, but for a zero",
+		  BPK_DTYPE_U8,
+		  { INT64_MAX / 8, 0 },
+		  2,
+		  0,
+		  "|u1",
+		  "(1152921504606846975, 0)" },
+		{ "one more", BPK_DTYPE_U8, { 1ull << 60, 0 }, 2, 0, "|u1", "(0,)" },
 		{ "no dtype at all", BPK_DTYPE_COUNT, { 2 }, 1, 2, "|u1", "(2,)" },
 		{ "all of 64 bits",
 		  BPK_DTYPE_QFLOAT,
@@ -174,37 +182,46 @@ Test(npy_render, shapes)
 /* One more byte of the dict makes 64 more of the header, or another version. */
 Test(npy_render, sizes_and_versions)
 {
-	/* "1, " for each of rank ones, no comma behind the last. */
+	/* "1, " for each of rank ones, but the first may have more digits, and there is
+	 * no comma behind the last. */
 	const size_t rest =
 		strlen("{'descr': '|u1', 'fortran_order': False, 'shape': (), }");
 	static const struct {
 		const char *label;
 		size_t rank;
+		uint64_t first;
 		size_t size;
 		uint8_t version;
 	} rows[] = {
-		{ "64 bytes are never enough", 0, 128, 1 },
-		{ "127 of 128 bytes", 21, 128, 1 },
-		{ "130 bytes", 22, 192, 1 },
-		{ "the last of version 1.0", 21824, 65536, 1 },
-		{ "the first of version 2.0", 21825, 65600, 2 },
-		{ "much more", 100000, 300096, 2 },
+		{ "64 bytes are never enough", 0, 1, 128, 1 },
+		{ "127 of 128 bytes", 21, 1, 128, 1 },
+		{ "128 of 128 bytes", 21, 10, 128, 1 },
+		{ "the newline is one too many", 21, 100, 192, 1 },
+		{ "the last of version 1.0", 21824, 1, 65536, 1 },
+		{ "the first of version 2.0", 21824, 10, 65600, 2 },
+		{ "all of the next 64 bytes", 21844, 100, 65600, 2 },
+		{ "the newline is one too many in version 2.0", 21845, 1, 65664, 2 },
+		{ "much more", 100000, 1, 300096, 2 },
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
 		size_t rank = rows[i].rank, prefix = rows[i].version == 1 ? 10 : 12;
-		size_t dict_size = rest + (rank ? 3 * rank - 2 : 0), size = 0;
+		size_t digits = rows[i].first < 10 ? 1 : rows[i].first < 100 ? 2 : 3;
+		size_t dict_size = rest + (rank ? 3 * rank - 3 + digits : 0), size = 0;
 		uint64_t *shape = malloc((rank + 1) * sizeof(*shape));
 		char *header = NULL;
 		uint32_t length;
 
 		cr_assert_not_null(shape);
 		for (size_t d = 0; d < rank; d++)
-			shape[d] = 1;
-		cr_assert_eq(bpk_npy_render(BPK_DTYPE_U8, shape, rank, 1, &header, &size),
+			shape[d] = d ? 1 : rows[i].first;
+		cr_assert_eq(bpk_npy_render(BPK_DTYPE_U8, shape, rank, rows[i].first,
+					    &header, &size),
 			     0);
 		cr_expect_eq(size, rows[i].size, "%s: %zu", rows[i].label, size);
-		cr_expect_eq(bpk_npy_render_size(BPK_DTYPE_U8, shape, rank, 1), size);
+		cr_expect_eq(
+			bpk_npy_render_size(BPK_DTYPE_U8, shape, rank, rows[i].first),
+			size);
 		cr_expect_arr_eq(header, "\x93NUMPY", 6);
 		cr_expect_eq(header[6], rows[i].version, "%s", rows[i].label);
 		cr_expect_eq(header[7], 0);
