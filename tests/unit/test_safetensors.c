@@ -205,14 +205,16 @@ Test(safetensors, headers)
 		  .tensors = { { NAME("__metadata__"), BPK_DTYPE_BOOL_U8, SHAPE(1), .size = 1 },
 			       { NAME("__metadata__3"), BPK_DTYPE_I8, SHAPE(1), .size = 1 },
 			       { NAME("__metadata__1"), BPK_DTYPE_I8, SHAPE(1), .size = 1 },
-			       { NAME("__metadata__02"), BPK_DTYPE_I8, SHAPE(1), .size = 1 } },
+			       { NAME("__metadata__02"), BPK_DTYPE_I8, SHAPE(1), .size = 1 },
+			       { NAME("__metadata__2x"), BPK_DTYPE_I8, SHAPE(1), .size = 1 } },
 		  .json = "{\"__metadata__\":{\"bpk.dtype:__metadata__2\":\"Bool(U8)\","
 			  "\"bpk.name:__metadata__2\":\"__metadata__\"},"
 			  "\"__metadata__2\":{\"dtype\":\"BOOL\",\"shape\":[1],\"data_offsets\":[0,1]},"
 			  "\"__metadata__3\":{\"dtype\":\"I8\",\"shape\":[1],\"data_offsets\":[1,2]},"
 			  "\"__metadata__1\":{\"dtype\":\"I8\",\"shape\":[1],\"data_offsets\":[2,3]},"
-			  "\"__metadata__02\":{\"dtype\":\"I8\",\"shape\":[1],\"data_offsets\":[3,4]}}",
-		  .order = { 0, 1, 2, 3 }, .offs = { 0, 1, 2, 3 }, .data_size = 4 },
+			  "\"__metadata__02\":{\"dtype\":\"I8\",\"shape\":[1],\"data_offsets\":[3,4]},"
+			  "\"__metadata__2x\":{\"dtype\":\"I8\",\"shape\":[1],\"data_offsets\":[4,5]}}",
+		  .order = { 0, 1, 2, 3, 4 }, .offs = { 0, 1, 2, 3, 4 }, .data_size = 5 },
 		{ .label = "as a key of the user's it is any other",
 		  .pairs = { { TEXT("__metadata__"), TEXT("x") } },
 		  .json = "{\"__metadata__\":{\"__metadata__\":\"x\"}}" },
