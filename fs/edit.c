@@ -24,6 +24,16 @@ static int resolve(struct mount *mount, struct node *parent, const char *text,
 	return error;
 }
 
+/* For a name that is to be there afterwards: a cut one must stand for something. */
+static int resolve_target(struct mount *mount, struct node *parent, const char *text,
+			  struct folder *ret_folder, char **ret_prefix,
+			  struct resolved *ret)
+{
+	int error = resolve(mount, parent, text, ret_folder, ret_prefix, ret);
+
+	return error == -ENOENT ? -EINVAL : error;
+}
+
 /* A folder stays when its last entry goes: it exists until rmdir, as anywhere. */
 static int keep_folder(struct mount *mount, const struct node *node,
 		       const struct folder *folder)
@@ -67,7 +77,7 @@ int edit_create(struct mount *mount, struct node *parent, const char *text,
 	struct resolved resolved;
 	char *prefix;
 	struct item *item;
-	int error = resolve(mount, parent, text, &folder, &prefix, &resolved);
+	int error = resolve_target(mount, parent, text, &folder, &prefix, &resolved);
 
 	if (error)
 		return error;
@@ -146,7 +156,7 @@ int edit_mkdir(struct mount *mount, struct node *parent, const char *text,
 
 	if (parent->type != NODE_SECTION && parent->type != NODE_FOLDER)
 		return -EACCES;
-	error = resolve(mount, parent, text, &folder, &prefix, &resolved);
+	error = resolve_target(mount, parent, text, &folder, &prefix, &resolved);
 	if (error)
 		return error;
 	if (resolved.found != FOUND_FREE)
@@ -378,6 +388,35 @@ static bool is_backup(const struct folder *folder, const char *text, const char 
 		strcmp(new_text + size, ".orig") == 0);
 }
 
+/*
+ * Where a rename goes. What keeps its file name keeps its own, also when that is cut
+ * and stands for nothing over there.
+ */
+static int resolve_renamed(struct mount *mount, const struct folder *folder,
+			   const struct resolved *from, const char *text,
+			   struct node *new_parent, const char *new_text,
+			   struct folder *ret_folder, char **ret_prefix,
+			   struct resolved *ret)
+{
+	int error = resolve(mount, new_parent, new_text, ret_folder, ret_prefix, ret);
+	const char *component = from->name;
+	size_t size = from->name_size;
+
+	if (error != -ENOENT)
+		return error;
+	if (strcmp(text, new_text) != 0 || from->found == FOUND_FREE ||
+	    from->kind == ITEM_SCRATCH)
+		return -EINVAL;
+	if (from->found == FOUND_ENTRY) {
+		component += folder->prefix_size;
+		size -= folder->prefix_size;
+	}
+	error = mount_folder(mount, new_parent, ret_folder, ret_prefix);
+	return error ? error
+		     : tree_resolve_component(ret_folder, component, size,
+					      from->found == FOUND_ENTRY, ret);
+}
+
 int edit_rename(struct mount *mount, struct node *parent, const char *text,
 		struct node *new_parent, const char *new_text, bool no_replace)
 {
@@ -387,8 +426,8 @@ int edit_rename(struct mount *mount, struct node *parent, const char *text,
 	int error = resolve(mount, parent, text, &folder, &prefix, &from);
 
 	if (!error)
-		error = resolve(mount, new_parent, new_text, &new_folder, &new_prefix,
-				&to);
+		error = resolve_renamed(mount, &folder, &from, text, new_parent, new_text,
+					&new_folder, &new_prefix, &to);
 	if (!error && parent == new_parent && from.found == FOUND_ENTRY &&
 	    to.found == FOUND_FREE && is_backup(&folder, text, new_text))
 		error = tree_resolve_backup(&new_folder, new_text, strlen(new_text), &to);

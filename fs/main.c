@@ -144,9 +144,7 @@ static enum status finish(struct daemon *daemon, struct session *session)
 	for (size_t i = 0; i < mount->handle_count; i++)
 		handle_free(mount, i);
 	free(mount->handles);
-	mount_drop_rendered(mount);
-	nodes_done(&mount->nodes, &mount->overlay);
-	overlay_done(&mount->overlay);
+	mount_done(mount);
 	staging_close(&mount->staging, !failed);
 	control_report(session->report_to, mount->result, mount->message);
 	return mount->result;
@@ -189,8 +187,8 @@ static enum status serve(struct daemon *daemon)
 
 	if (status)
 		return status;
-	if (nodes_init(&mount->nodes) || channel_open(&daemon->channel, daemon->options,
-						      daemon->pack_path, &session)) {
+	if (mount_init(mount) || channel_open(&daemon->channel, daemon->options,
+					      daemon->pack_path, &session)) {
 		log_line("no memory");
 		status = STATUS_MOUNT_POINT;
 	} else {
@@ -201,8 +199,7 @@ static enum status serve(struct daemon *daemon)
 			log_line("cannot leave the folder: %s", strerror(errno));
 		status = serve_mounted(daemon, &session);
 	} else {
-		if (mount->nodes.buckets)
-			nodes_done(&mount->nodes, &mount->overlay);
+		mount_done(mount);
 		staging_close(&mount->staging, true);
 	}
 	channel_close(&daemon->channel);
@@ -272,7 +269,7 @@ static enum status mount_pack(const struct options *options)
 		else
 			mount_point_done(&daemon.point);
 	}
-	overlay_done(&daemon.mount.overlay);
+	mount_done(&daemon.mount);
 	free(daemon.staging_path);
 	free(daemon.pack_path);
 	return status;

@@ -4,6 +4,40 @@
 #include "mount.h"
 
 #include <errno.h>
+#include <string.h>
+
+static enum name_dots dots_of(const struct mount *mount, enum item_kind kind)
+{
+	return kind == ITEM_METADATA ? NAME_DOTS_KEPT : mount->dots;
+}
+
+int mount_init(struct mount *mount)
+{
+	int error = nodes_init(&mount->nodes);
+
+	for (enum item_kind kind = 0; kind < PACK_KIND_COUNT && !error; kind++)
+		error = cuts_init(&mount->cuts[kind][0], &mount->overlay, kind,
+				  dots_of(mount, kind), NAME_SIZE_MAX);
+	if (!error)
+		error = cuts_init(&mount->cuts[ITEM_TENSOR][1], &mount->overlay,
+				  ITEM_TENSOR, dots_of(mount, ITEM_TENSOR),
+				  NAME_SIZE_MAX - strlen(TREE_NPY_SUFFIX));
+	return error;
+}
+
+void mount_done(struct mount *mount)
+{
+	for (size_t i = 0; i < RENDERED_COUNT; i++) {
+		rendered_unref(mount->rendered[i]);
+		mount->rendered[i] = NULL;
+	}
+	if (mount->nodes.buckets)
+		nodes_done(&mount->nodes, &mount->overlay);
+	for (size_t kind = 0; kind < PACK_KIND_COUNT; kind++)
+		for (size_t npy = 0; npy < 2; npy++)
+			cuts_done(&mount->cuts[kind][npy]);
+	overlay_done(&mount->overlay);
+}
 
 void mount_edited(struct mount *mount)
 {
@@ -34,24 +68,17 @@ int mount_rendered(struct mount *mount, enum rendered_kind kind,
 	return 0;
 }
 
-void mount_drop_rendered(struct mount *mount)
-{
-	for (size_t i = 0; i < RENDERED_COUNT; i++) {
-		rendered_unref(mount->rendered[i]);
-		mount->rendered[i] = NULL;
-	}
-}
-
-int mount_folder(const struct mount *mount, const struct node *node,
-		 struct folder *ret_folder, char **ret_prefix)
+int mount_folder(struct mount *mount, const struct node *node, struct folder *ret_folder,
+		 char **ret_prefix)
 {
 	if (node->type != NODE_SECTION && node->type != NODE_FOLDER)
 		return -EACCES;
 	*ret_folder = (struct folder) {
 		.overlay = &mount->overlay,
+		.cuts = mount->cuts[node->kind],
 		.kind = node->kind,
 		.npy = node->npy,
-		.dots = node->kind == ITEM_METADATA ? NAME_DOTS_KEPT : mount->dots,
+		.dots = dots_of(mount, node->kind),
 	};
 	*ret_prefix = node_prefix(node, &ret_folder->prefix_size);
 	if (!*ret_prefix)

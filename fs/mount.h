@@ -37,6 +37,7 @@ struct mount {
 
 	pthread_mutex_t lock; /* guards all below */
 	struct overlay overlay;
+	struct cuts cuts[PACK_KIND_COUNT][2]; /* [1] through npy/, of tensors alone */
 	struct nodes nodes;
 	struct handle **handles;
 	size_t handle_count;
@@ -52,6 +53,11 @@ struct mount {
 	char message[1024];
 };
 
+/* What is kept beside the overlay, which is there: nothing known to the kernel. 0 or
+ * -errno; mount_done() takes what is half made, and twice, too. */
+int mount_init(struct mount *mount);
+void mount_done(struct mount *mount);
+
 /* An edit is made: what was rendered before is of the past. Locked. */
 void mount_edited(struct mount *mount);
 /* The file that describes the pack as it is now, borrowed until the next edit.
@@ -59,11 +65,8 @@ void mount_edited(struct mount *mount);
 int mount_rendered(struct mount *mount, enum rendered_kind kind,
 		   struct rendered **ret_rendered);
 
-/* Forget them, at the end. */
-void mount_drop_rendered(struct mount *mount);
-
 /* The folder that @node is. *@ret_prefix is malloc'd and what folder points to. */
-int mount_folder(const struct mount *mount, const struct node *node,
-		 struct folder *ret_folder, char **ret_prefix);
+int mount_folder(struct mount *mount, const struct node *node, struct folder *ret_folder,
+		 char **ret_prefix);
 
 #endif

@@ -15,12 +15,9 @@
 #define ESCAPE_SIZE 3
 #define HASH_DIGITS 16
 #define TAIL_SIZE (2 + HASH_DIGITS) /* %+ and the hash */
-/*
- * What stays of a cut name. No character takes more than four bytes, so a cut
- * never has to drop more than three that were free.
- */
-#define HEAD_SIZE_MAX (NAME_SIZE_MAX - TAIL_SIZE)
-#define HEAD_SIZE_MIN (HEAD_SIZE_MAX - 3)
+/* No character takes more than four bytes, so a cut never has to drop more than
+ * three that were free. */
+#define CUT_LOSS_MAX 3
 
 static bool needs_escape(uint8_t byte, bool first, bool last)
 {
@@ -44,34 +41,51 @@ static int hex_value(char digit)
 	return -1;
 }
 
-static uint64_t fnv1a_64(const char *data, size_t size)
+uint64_t name_hash(const char *raw, size_t size)
 {
 	uint64_t hash = UINT64_C(0xcbf29ce484222325);
 
 	for (size_t i = 0; i < size; i++) {
-		hash ^= (uint8_t)data[i];
+		hash ^= (uint8_t)raw[i];
 		hash *= UINT64_C(0x100000001b3);
 	}
 	return hash;
 }
 
-size_t name_encode(const char *raw, size_t size, uint64_t probe, char out[NAME_BUFFER])
+/* How a component fits into @room: nothing is written here. */
+bool name_is_cut(const char *raw, size_t size, size_t room, size_t *ret_head)
 {
 	size_t used = 0, head = 0;
-	uint64_t hash;
+
+	if (size <= room / ESCAPE_SIZE)
+		return false;
+	for (size_t i = 0; i < size; i++) {
+		uint8_t byte = (uint8_t)raw[i];
+
+		/* A character starts here: a place where the name can be cut. */
+		if ((byte & 0xc0) != 0x80 && used <= room - TAIL_SIZE)
+			head = i;
+		used += needs_escape(byte, i == 0, i == size - 1) ? ESCAPE_SIZE : 1;
+		if (used > room) {
+			*ret_head = head;
+			return true;
+		}
+	}
+	return false;
+}
+
+size_t name_encode(const char *raw, size_t size, size_t room, uint64_t probe,
+		   char out[NAME_BUFFER])
+{
+	size_t used = 0, head = size;
+	bool cut = name_is_cut(raw, size, room, &head);
 
 	if (!size)
 		out[used++] = '%';
-	for (size_t i = 0; i < size; i++) {
+	for (size_t i = 0; i < head; i++) {
 		uint8_t byte = (uint8_t)raw[i];
-		bool escape = needs_escape(byte, i == 0, i == size - 1);
 
-		/* A character starts here: a place where the name can be cut. */
-		if ((byte & 0xc0) != 0x80 && used <= HEAD_SIZE_MAX)
-			head = used;
-		if (used + (escape ? ESCAPE_SIZE : 1) > NAME_SIZE_MAX)
-			goto cut;
-		if (escape) {
+		if (needs_escape(byte, i == 0, i == size - 1)) {
 			out[used++] = '%';
 			out[used++] = hex_digit(byte >> 4);
 			out[used++] = hex_digit(byte);
@@ -79,15 +93,14 @@ size_t name_encode(const char *raw, size_t size, uint64_t probe, char out[NAME_B
 			out[used++] = raw[i];
 		}
 	}
-	out[used] = '\0';
-	return used;
-cut:
-	hash = fnv1a_64(raw, size) + probe;
-	used = head;
-	out[used++] = '%';
-	out[used++] = '+';
-	for (unsigned int i = 0; i < HASH_DIGITS; i++)
-		out[used++] = hex_digit(hash >> (60 - 4 * i));
+	if (cut) {
+		uint64_t hash = name_hash(raw, size) + probe;
+
+		out[used++] = '%';
+		out[used++] = '+';
+		for (unsigned int i = 0; i < HASH_DIGITS; i++)
+			out[used++] = hex_digit(hash >> (60 - 4 * i));
+	}
 	out[used] = '\0';
 	return used;
 }
@@ -131,11 +144,12 @@ static int decode_piece(const char *text, size_t size, enum name_dots dots,
 }
 
 /* Take the tail off a cut name: its hash, and *@size less. */
-static int decode_tail(const char *text, size_t *size, struct name_decoded *decoded)
+static int decode_tail(const char *text, size_t *size, size_t room,
+		       struct name_decoded *decoded)
 {
 	size_t head = *size - TAIL_SIZE;
 
-	if (head < HEAD_SIZE_MIN)
+	if (*size < room - CUT_LOSS_MAX)
 		return -EINVAL;
 	for (size_t i = head + 2; i < *size; i++) {
 		int value = hex_value(text[i]);
@@ -149,14 +163,14 @@ static int decode_tail(const char *text, size_t *size, struct name_decoded *deco
 	return 0;
 }
 
-int name_decode(const char *text, size_t size, enum name_dots dots,
+int name_decode(const char *text, size_t size, size_t room, enum name_dots dots,
 		struct name_decoded *ret)
 {
 	struct name_decoded decoded = { .kind = NAME_PLAIN };
 	const char *dot;
 	int r;
 
-	if (size > NAME_SIZE_MAX)
+	if (size > room)
 		return -ENAMETOOLONG;
 	if (!bpk_utf8_valid(text, size))
 		return -EILSEQ;
@@ -169,7 +183,7 @@ int name_decode(const char *text, size_t size, enum name_dots dots,
 		return 0;
 	}
 	if (size > TAIL_SIZE && memcmp(text + size - TAIL_SIZE, "%+", 2) == 0) {
-		r = decode_tail(text, &size, &decoded);
+		r = decode_tail(text, &size, room, &decoded);
 		if (r < 0)
 			return r;
 	}

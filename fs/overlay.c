@@ -46,7 +46,7 @@ void blob_unref(struct blob *blob)
 
 /* The pack's side ---------------------------------------------------------- */
 
-static size_t base_count(const struct overlay *overlay, enum item_kind kind)
+size_t overlay_pack_count(const struct overlay *overlay, enum item_kind kind)
 {
 	switch (kind) {
 	case ITEM_TENSOR:
@@ -79,7 +79,7 @@ static const char *base_name(const struct overlay *overlay, enum item_kind kind,
 static size_t base_lower_bound(const struct overlay *overlay, enum item_kind kind,
 			       const char *name, size_t size)
 {
-	size_t low = 0, high = base_count(overlay, kind);
+	size_t low = 0, high = overlay_pack_count(overlay, kind);
 
 	while (low < high) {
 		size_t middle = low + (high - low) / 2, other_size;
@@ -137,11 +137,13 @@ static void table_insert(struct item_table *table, size_t at, struct item *item)
 		(table->count - at) * sizeof(*table->items));
 	table->items[at] = item;
 	table->count++;
+	table->changes++;
 }
 
 static void table_delete(struct item_table *table, size_t at)
 {
 	table->count--;
+	table->changes++;
 	memmove(table->items + at, table->items + at + 1,
 		(table->count - at) * sizeof(*table->items));
 }
@@ -227,7 +229,7 @@ void overlay_init(struct overlay *overlay, struct pack *pack, bool writable)
 		.metadata_estimate = bpk_reader_metadata_size(pack->reader),
 	};
 	for (enum item_kind kind = 0; kind < PACK_KIND_COUNT; kind++)
-		overlay->live[kind] = base_count(overlay, kind);
+		overlay->live[kind] = overlay_pack_count(overlay, kind);
 }
 
 void overlay_done(struct overlay *overlay)
@@ -272,7 +274,7 @@ bool overlay_seek(const struct overlay *overlay, enum item_kind kind, const char
 	const struct item_table *table = &overlay->tables[kind];
 	size_t at = table_lower_bound(table, name, size);
 	size_t index = base_lower_bound(overlay, kind, name, size);
-	size_t count = base_count(overlay, kind);
+	size_t count = overlay_pack_count(overlay, kind);
 	struct item *item = at < table->count ? table->items[at] : NULL;
 
 	while (index < count && promoted(overlay, kind, index))
@@ -310,7 +312,7 @@ bool overlay_find(const struct overlay *overlay, enum item_kind kind, const char
 bool overlay_next(const struct overlay *overlay, const struct entry *entry,
 		  struct entry *ret_entry)
 {
-	size_t size, count = base_count(overlay, entry->kind);
+	size_t size, count = overlay_pack_count(overlay, entry->kind);
 	const char *name = entry_name(overlay, entry, &size);
 	char *above;
 	bool found;
@@ -451,8 +453,8 @@ int overlay_promote(struct overlay *overlay, const struct entry *entry,
 		return 0;
 	}
 	if (!overlay->promoted[entry->kind]) {
-		overlay->promoted[entry->kind] =
-			calloc(base_count(overlay, entry->kind), sizeof(struct item *));
+		overlay->promoted[entry->kind] = calloc(
+			overlay_pack_count(overlay, entry->kind), sizeof(struct item *));
 		if (!overlay->promoted[entry->kind])
 			return -ENOMEM;
 	}
@@ -501,7 +503,7 @@ static void adopt_base(struct overlay *overlay, struct item *item)
 	if (item->kind >= PACK_KIND_COUNT)
 		return;
 	index = base_lower_bound(overlay, item->kind, item->name, item->name_size);
-	if (index >= base_count(overlay, item->kind))
+	if (index >= overlay_pack_count(overlay, item->kind))
 		return;
 	name = base_name(overlay, item->kind, index, &size);
 	/* Bytes are another tensor, unless they have come back with its description. */
@@ -674,6 +676,7 @@ int overlay_replace(struct overlay *overlay, struct item *item, struct item *vic
 	}
 	table_delete(from, table_index(from, item));
 	to->items[table_index(to, victim)] = item;
+	to->changes++;
 	if (item->kind < PACK_KIND_COUNT)
 		overlay->live[item->kind]--;
 	free(item->name);

@@ -99,6 +99,7 @@ struct item_table {
 	struct item **items; /* in bytewise order of names */
 	size_t count;
 	size_t capacity;
+	uint64_t changes; /* how often it was another one */
 };
 
 struct overlay {
@@ -132,6 +133,9 @@ uint64_t entry_id(const struct entry *entry);
 uint64_t overlay_new_id(struct overlay *overlay);
 const char *entry_name(const struct overlay *overlay, const struct entry *entry,
 		       size_t *ret_size);
+
+/* How many entries the pack has of that kind, edited or not. */
+size_t overlay_pack_count(const struct overlay *overlay, enum item_kind kind);
 
 /* The live entry of that name. */
 bool overlay_find(const struct overlay *overlay, enum item_kind kind, const char *name,

@@ -57,15 +57,6 @@ void resolved_done(struct resolved *resolved)
 	resolved->name = NULL;
 }
 
-static uint64_t fnv64(const char *data, size_t size)
-{
-	uint64_t hash = UINT64_C(0xcbf29ce484222325);
-
-	for (size_t i = 0; i < size; i++)
-		hash = (hash ^ (uint8_t)data[i]) * UINT64_C(0x100000001b3);
-	return hash;
-}
-
 static size_t component_size(const struct folder *folder, const char *rest, size_t size)
 {
 	const char *dot = NULL;
@@ -116,42 +107,6 @@ struct item *tree_folder_item(const struct folder *folder)
 	return found ? entry.item : NULL;
 }
 
-/* A component that was cut: look at all that begin like it. */
-static int find_cut(const struct folder *folder, const struct name_decoded *decoded,
-		    char **ret_component, size_t *ret_size)
-{
-	char *prefix = join(folder->prefix, folder->prefix_size, decoded->raw,
-			    decoded->raw_size);
-	size_t prefix_size = folder->prefix_size + decoded->raw_size;
-	struct entry entry;
-	bool more;
-
-	if (!prefix)
-		return -ENOMEM;
-	more = overlay_seek(folder->overlay, folder->kind, prefix, prefix_size, &entry);
-	while (more) {
-		size_t size, rest_size;
-		const char *name = entry_name(folder->overlay, &entry, &size), *rest;
-
-		if (size < prefix_size || memcmp(name, prefix, prefix_size) != 0)
-			break;
-		rest = name + folder->prefix_size;
-		rest_size = component_size(folder, rest, size - folder->prefix_size);
-		if (fnv64(rest, rest_size) == decoded->hash) {
-			char out[NAME_BUFFER];
-
-			name_encode(rest, rest_size, 0, out);
-			*ret_component = join(rest, rest_size, NULL, 0);
-			*ret_size = rest_size;
-			free(prefix);
-			return *ret_component ? 0 : -ENOMEM;
-		}
-		more = overlay_next(folder->overlay, &entry, &entry);
-	}
-	free(prefix);
-	return -ENOENT;
-}
-
 static int resolve_scratch(const struct folder *folder, const char *text, size_t size,
 			   struct resolved *ret)
 {
@@ -182,13 +137,67 @@ static bool has_suffix(const char *text, size_t size)
 	       memcmp(text + size - suffix, TREE_NPY_SUFFIX, suffix) == 0;
 }
 
+/* The entry whose name is @a and @b. */
+static int resolve_name(const struct folder *folder, const char *a, size_t a_size,
+			const char *b, size_t b_size, struct resolved *ret)
+{
+	ret->name = join(a, a_size, b, b_size);
+	if (!ret->name)
+		return -ENOMEM;
+	ret->name_size = a_size + b_size;
+	if (!ret->no_file && overlay_find(folder->overlay, folder->kind, ret->name,
+					  ret->name_size, &ret->entry))
+		ret->found = FOUND_ENTRY;
+	return 0;
+}
+
+/* A component is the folder first: the tensor of that name is its %self. */
+static int resolve_component(const struct folder *folder, const char *raw, size_t size,
+			     struct resolved *ret)
+{
+	if (folder->dots == NAME_DOTS_SPLIT) {
+		char *name = join(folder->prefix, folder->prefix_size, raw, size);
+		size_t name_size = folder->prefix_size + size;
+
+		if (!name)
+			return -ENOMEM;
+		name[name_size] = '.';
+		if (!prefix_exists(folder, name, name_size + 1)) {
+			;
+		} else if (folder->npy && !ret->no_file) {
+			/* No folder is called so: it can only be the %self.npy below. */
+			ret->alias = true;
+		} else {
+			memmove(name, name + folder->prefix_size, size);
+			ret->name = name;
+			ret->name_size = size;
+			ret->found = FOUND_FOLDER;
+			return 0;
+		}
+		free(name);
+	}
+	return resolve_name(folder, folder->prefix, folder->prefix_size, raw, size, ret);
+}
+
+int tree_resolve_component(const struct folder *folder, const char *raw, size_t size,
+			   bool is_file, struct resolved *ret)
+{
+	*ret = (struct resolved) {
+		.found = FOUND_FREE,
+		.kind = folder->kind,
+		.no_file = folder->npy && !is_file,
+	};
+	return resolve_component(folder, raw, size, ret);
+}
+
 int tree_resolve(const struct folder *folder, const char *text, size_t size,
 		 struct resolved *ret)
 {
+	const size_t suffix = strlen(TREE_NPY_SUFFIX);
+	struct cut_place place = { folder->prefix, folder->prefix_size, true };
 	struct name_decoded decoded;
+	size_t room = NAME_SIZE_MAX, raw_size;
 	const char *component;
-	char *cut = NULL;
-	size_t cut_size = 0, raw_size;
 	int error;
 
 	*ret = (struct resolved) { .found = FOUND_FREE, .kind = folder->kind };
@@ -204,10 +213,13 @@ int tree_resolve(const struct folder *folder, const char *text, size_t size,
 	}
 	if (folder->npy) {
 		ret->no_file = !has_suffix(text, size);
-		if (!ret->no_file)
-			size -= strlen(TREE_NPY_SUFFIX);
+		place.is_file = !ret->no_file;
+		if (place.is_file) {
+			room -= suffix;
+			size -= suffix;
+		}
 	}
-	error = name_decode(text, size, folder->dots, &decoded);
+	error = name_decode(text, size, room, folder->dots, &decoded);
 	if (error)
 		return error;
 	if (ret->no_file && decoded.kind != NAME_PLAIN && decoded.kind != NAME_CUT)
@@ -215,55 +227,38 @@ int tree_resolve(const struct folder *folder, const char *text, size_t size,
 	component = decoded.raw;
 	raw_size = decoded.raw_size;
 	if (decoded.kind == NAME_CUT) {
-		error = find_cut(folder, &decoded, &cut, &cut_size);
+		error = cuts_find(&folder->cuts[folder->npy], &place, &decoded,
+				  &component, &raw_size);
 		if (error)
 			return error;
-		component = cut;
-		raw_size = cut_size;
 	}
 	if (decoded.kind == NAME_SELF) {
 		if (!folder->prefix_size)
 			return -EINVAL;
-		ret->name = join(folder->prefix, folder->prefix_size - 1, NULL, 0);
-		ret->name_size = folder->prefix_size - 1;
-	} else {
-		ret->name =
-			join(folder->prefix, folder->prefix_size, component, raw_size);
-		ret->name_size = folder->prefix_size + raw_size;
+		return resolve_name(folder, folder->prefix, folder->prefix_size - 1, NULL,
+				    0, ret);
 	}
-	free(cut);
-	if (!ret->name)
-		return -ENOMEM;
-	ret->alias = decoded.kind == NAME_DOTTED;
-	/* A plain name is the folder first: the tensor of that name is its %self. */
-	if (folder->dots == NAME_DOTS_SPLIT &&
-	    (decoded.kind == NAME_PLAIN || decoded.kind == NAME_CUT)) {
-		ret->name[ret->name_size] = '.';
-		if (!prefix_exists(folder, ret->name, ret->name_size + 1)) {
-			;
-		} else if (folder->npy && !ret->no_file) {
-			/* No folder is called so: it can only be the %self.npy below. */
-			ret->alias = true;
-		} else {
-			memmove(ret->name, ret->name + folder->prefix_size, raw_size);
-			ret->name_size = raw_size;
-			ret->found = FOUND_FOLDER;
-			return 0;
-		}
+	if (decoded.kind == NAME_DOTTED) {
+		ret->alias = true;
+		return resolve_name(folder, folder->prefix, folder->prefix_size,
+				    component, raw_size, ret);
 	}
-	if (!ret->no_file && overlay_find(folder->overlay, folder->kind, ret->name,
-					  ret->name_size, &ret->entry))
-		ret->found = FOUND_ENTRY;
-	return 0;
+	return resolve_component(folder, component, raw_size, ret);
 }
 
 static int list_component(const struct folder *folder, const char *raw, size_t size,
 			  bool is_folder, const struct entry *entry, uint64_t id,
 			  tree_list_fn fn, void *context)
 {
-	char out[NAME_BUFFER + sizeof(TREE_NPY_SUFFIX)];
-	size_t out_size = name_encode(raw, size, 0, out);
+	const struct cut_place place = { folder->prefix, folder->prefix_size,
+					 !is_folder };
+	char out[NAME_BUFFER];
+	size_t out_size;
+	int error = cuts_encode(&folder->cuts[folder->npy], &place, raw, size, out,
+				&out_size);
 
+	if (error)
+		return error;
 	if (folder->npy && !is_folder) {
 		memcpy(out + out_size, TREE_NPY_SUFFIX, sizeof(TREE_NPY_SUFFIX));
 		out_size += strlen(TREE_NPY_SUFFIX);

@@ -11,12 +11,14 @@
 #ifndef BPKFS_TREE_H
 #define BPKFS_TREE_H
 
+#include "cut.h"
 #include "name.h"
 #include "overlay.h"
 
 /* A folder of a section (tensors, scalars, metadata). */
 struct folder {
 	const struct overlay *overlay;
+	struct cuts *cuts; /* of this section: [0], and seen through npy/: [1] */
 	enum item_kind kind;
 	enum name_dots dots;
 	bool npy; /* seen through npy/: files are called NAME.npy, folders are not */
@@ -43,10 +45,14 @@ struct resolved {
 	size_t name_size;
 };
 
-/* What @text names in @folder. 0, -ENOMEM, or the errors of name_decode(). The
- * caller frees with resolved_done(). */
+/* What @text names in @folder. 0, -ENOMEM, -ENOENT for a cut name that stands for
+ * nothing, or the errors of name_decode(). The caller frees with resolved_done(). */
 int tree_resolve(const struct folder *folder, const char *text, size_t size,
 		 struct resolved *ret);
+/* The same for the component @raw, whatever its file name is. @is_file: in npy/, with
+ * its suffix. 0 or -ENOMEM. */
+int tree_resolve_component(const struct folder *folder, const char *raw, size_t size,
+			   bool is_file, struct resolved *ret);
 /* Make of @resolved, what @text resolved to, the scratch file of that very name. */
 int tree_resolve_backup(const struct folder *folder, const char *text, size_t size,
 			struct resolved *resolved);

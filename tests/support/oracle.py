@@ -22,6 +22,7 @@ shape and perhaps param_id, byte_len and hex (default: byte i of tensor k is
 (i*31 + k*7 + 3) & 0xff); scalars as {"Float": 0.5}, a Float also as "0x" and its
 bits; metadata as text. "extra" in a tensor or at the top are unknown keys.
 """
+import bisect
 import errno
 import hashlib
 import json
@@ -223,7 +224,7 @@ def make(spec):
         root["scalars"] = ordered(scalars)
     root.update(spec.get("extra", {}))
     metadata = encode(root)
-    pack = b"NRUB" + struct.pack("<HI", 1, len(metadata)) + metadata
+    pack = bytearray(b"NRUB" + struct.pack("<HI", 1, len(metadata)) + metadata)
     data_off = align(len(pack))
     pack += bytes(data_off - len(pack))
     for start, data in blobs:
@@ -316,38 +317,85 @@ def show(pack):
 
 # Names -----------------------------------------------------------------------
 
-def escape(name):
-    """One component of a path (SEMANTICS, section 2)."""
-    if name == "":
-        return "%"
-    raw = name.encode()
-    out = []
+def fnv(raw):
+    value = 0xCBF29CE484222325
+    for byte in raw:
+        value = (value ^ byte) * 0x100000001B3 & (1 << 64) - 1
+    return value
+
+
+def fitted(raw, room):
+    """The escaped bytes of a component that fits, or what stays of one that does not,
+    escaped and raw."""
+    out, size, whole = [], 0, True
     for at, byte in enumerate(raw):
         odd = byte < 0x20 or byte in (0x7F, 0x25, 0x2F) or (at == 0 and byte in b".#") or \
             (at == len(raw) - 1 and byte == 0x7E)
         out.append(b"%%%02X" % byte if odd else bytes([byte]))
-    if sum(map(len, out)) > 255:
-        fnv = 0xCBF29CE484222325
-        for byte in raw:
-            fnv = (fnv ^ byte) * 0x100000001B3 & (1 << 64) - 1
-        tail = b"%%+%016X" % fnv
-        while sum(map(len, out)) > 255 - len(tail) or raw[len(out)] & 0xC0 == 0x80:
-            out.pop()
-        out.append(tail)
-    return b"".join(out).decode()
+        size += len(out[-1])
+        if size > room:
+            whole = False
+            break
+    while not whole and (size > room - 18 or raw[len(out)] & 0xC0 == 0x80):
+        size -= len(out.pop())
+    return b"".join(out), None if whole else raw[:len(out)]
+
+
+def escape(component, probe=0, room=255):
+    """One component of a path (SEMANTICS, section 2)."""
+    if component == "":
+        return "%"
+    raw = component.encode()
+    text, head = fitted(raw, room)
+    if head is not None:
+        text += b"%%+%016X" % (fnv(raw) + probe & (1 << 64) - 1)
+    return text.decode()
+
+
+def probes(names, flat, room=255):
+    """What is added to the hashes of components that would else share a file name: in
+    the order of (hash, bytes) every value is the hash, or one above the value before.
+    Values that would pass 64 bits go down instead."""
+    groups = {}
+    for name in names:
+        at = 0
+        for part in [name] if flat else name.split("."):
+            raw = part.encode() if len(part) > room // 12 else b""
+            head = fitted(raw, room)[1] if len(raw) > room // 3 else None
+            if head is not None:
+                groups.setdefault((name[:at], head), set()).add(raw)
+            at += len(part) + 1
+    found = {}
+    for (folder, _), members in groups.items():
+        if len(members) == 1:
+            continue
+        hashes = sorted((fnv(raw), raw) for raw in members)
+        values = []
+        for value, _ in hashes:
+            values.append(max(value, values[-1] + 1) if values else value)
+        limit = (1 << 64) - 1
+        for at in reversed(range(len(values))):
+            values[at] = min(values[at], limit)
+            limit = values[at] - 1
+        for (value, raw), final in zip(hashes, values):
+            if value != final:
+                found[folder, raw.decode()] = final - value
+    return found
 
 
 def paths(names, flat):
-    folders = set()
+    moved = probes(names, flat)
+    ordered_names = sorted(names)
     for name in names:
-        parts = name.split(".")
-        folders.update(".".join(parts[:k]) for k in range(1, len(parts)))
-    for name in names:
-        parts = [name] if flat else name.split(".")
-        path = "/".join(map(escape, parts))
-        if not flat and name in folders:
-            path += "/%self"
-        yield name, path
+        at, parts = 0, []
+        for part in [name] if flat else name.split("."):
+            probe = moved.get((name[:at], part), 0) if moved and len(part) > 20 else 0
+            parts.append(escape(part, probe))
+            at += len(part) + 1
+        below = bisect.bisect_left(ordered_names, name + ".")
+        if not flat and below < len(names) and ordered_names[below].startswith(name + "."):
+            parts.append("%self")
+        yield name, "/".join(parts)
 
 
 def dtype_text(dtype):
@@ -376,8 +424,10 @@ def rows_of(pack, flat):
         scalar = pack.scalars[name]
         rows.append(("scalars/" + path, (scalar_text(scalar) + "\n").encode(),
                      {"type": next(iter(scalar))}))
+    moved = probes(list(pack.metadata), True)
     for key, value in pack.metadata.items():
-        rows.append(("metadata/" + escape(key), (value + "\n").encode(), {}))
+        path = "metadata/" + escape(key, moved.get(("", key), 0))
+        rows.append((path, (value + "\n").encode(), {}))
     return sorted(rows, key=lambda row: row[0].encode())
 
 

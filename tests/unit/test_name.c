@@ -76,11 +76,11 @@ static void path_of(size_t index, char *path)
 	const char *end = name + golden[index].name_size;
 
 	while ((dot = memchr(at, '.', (size_t)(end - at)))) {
-		path += name_encode(at, (size_t)(dot - at), 0, path);
+		path += name_encode(at, (size_t)(dot - at), NAME_SIZE_MAX, 0, path);
 		*path++ = '/';
 		at = dot + 1;
 	}
-	path += name_encode(at, (size_t)(end - at), 0, path);
+	path += name_encode(at, (size_t)(end - at), NAME_SIZE_MAX, 0, path);
 	for (size_t i = 0; i < GOLDEN_COUNT; i++) {
 		size_t size = golden[index].name_size;
 
@@ -150,11 +150,50 @@ Test(name, encode)
 	char text[NAME_BUFFER];
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		size_t size = name_encode(rows[i].raw, rows[i].size, rows[i].probe, text);
+		size_t size = name_encode(rows[i].raw, rows[i].size, NAME_SIZE_MAX,
+					  rows[i].probe, text);
 
 		cr_expect_str_eq(text, rows[i].text, "%s: %s", rows[i].label, text);
 		cr_expect_eq(size, strlen(text), "%s", rows[i].label);
 	}
+}
+
+/* A view that puts four bytes behind every name. */
+Test(name, less_room)
+{
+	static const struct {
+		const char *label;
+		const char *raw;
+		size_t size;
+		const char *text;
+	} rows[] = {
+		/* clang-format off */
+		{ "251", TEXT(TIMES_250("a") "a"), TIMES_250("a") "a" },
+		{ "252", TEXT(TIMES_250("a") "aa"), TIMES_200("a") TIMES_10("a") TIMES_10("a") TIMES_10("a") "aaa%+F1051270B402F171" },
+		{ "249 and a tilde are cut", TEXT(TIMES_234("a") TIMES_10("a") "aaaaa~"), TIMES_200("a") TIMES_10("a") TIMES_10("a") TIMES_10("a") "aaa%+92477A600B73959E" },
+		/* clang-format on */
+	};
+	char text[NAME_BUFFER];
+	struct name_decoded got;
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		size_t size = name_encode(rows[i].raw, rows[i].size, NAME_SIZE_MAX - 4, 0,
+					  text);
+
+		cr_expect_str_eq(text, rows[i].text, "%s: %s", rows[i].label, text);
+		cr_expect_eq(size, strlen(text), "%s", rows[i].label);
+		cr_expect_eq(
+			name_decode(text, size, NAME_SIZE_MAX - 4, NAME_DOTS_SPLIT, &got),
+			0);
+		/* In a view with all the room it is cut too early. */
+		if (got.kind == NAME_CUT)
+			cr_expect_eq(name_decode(text, size, NAME_SIZE_MAX,
+						 NAME_DOTS_SPLIT, &got),
+				     -EINVAL);
+	}
+	cr_expect_eq(name_decode(TIMES_250("a") "aa", 252, NAME_SIZE_MAX - 4,
+				 NAME_DOTS_SPLIT, &got),
+		     -ENAMETOOLONG);
 }
 
 #define SPLIT NAME_DOTS_SPLIT
@@ -204,7 +243,8 @@ Test(name, decode)
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct name_decoded got;
-		int r = name_decode(rows[i].text, rows[i].size, rows[i].dots, &got);
+		int r = name_decode(rows[i].text, rows[i].size, NAME_SIZE_MAX,
+				    rows[i].dots, &got);
 		uint64_t hash =
 			rows[i].kind == NAME_CUT ? UINT64_C(0x0123456789abcdef) : 0;
 
@@ -281,7 +321,8 @@ Test(name, decode_refuses)
 
 		memset(&got, 0x5a, sizeof(got));
 		memset(&before, 0x5a, sizeof(before));
-		r = name_decode(rows[i].text, rows[i].size, rows[i].dots, &got);
+		r = name_decode(rows[i].text, rows[i].size, NAME_SIZE_MAX, rows[i].dots,
+				&got);
 		cr_expect_eq(r, rows[i].error, "%s: %d", rows[i].label, r);
 		cr_expect_eq(memcmp(&got, &before, sizeof(got)), 0, "%s: written",
 			     rows[i].label);
@@ -353,14 +394,15 @@ static size_t put_character(char *at, uint64_t random)
 }
 
 /* Everything that name.h promises of one component. */
-static void check_component(const char *raw, size_t size, enum name_dots dots)
+static void check_component(const char *raw, size_t size, size_t room,
+			    enum name_dots dots)
 {
 	char text[NAME_BUFFER], probed[NAME_BUFFER];
-	size_t text_size = name_encode(raw, size, 0, text);
+	size_t text_size = name_encode(raw, size, room, 0, text), head;
 	struct name_decoded got;
-	int r = name_decode(text, text_size, dots, &got);
+	int r = name_decode(text, text_size, room, dots, &got);
 
-	cr_assert(text_size >= 1 && text_size <= NAME_SIZE_MAX && !text[text_size]);
+	cr_assert(text_size >= 1 && text_size <= room && !text[text_size]);
 	cr_assert_not(name_is_scratch(text, text_size), "%s", text);
 	cr_assert_not(memchr(text, '/', text_size));
 	cr_assert(bpk_utf8_valid(text, text_size));
@@ -368,9 +410,13 @@ static void check_component(const char *raw, size_t size, enum name_dots dots)
 	cr_assert(got.raw_size <= size && memcmp(got.raw, raw, got.raw_size) == 0);
 	if (got.kind == NAME_PLAIN) {
 		cr_assert_eq(got.raw_size, size);
+		cr_assert_not(name_is_cut(raw, size, room, &head));
 		return;
 	}
 	cr_assert_eq(got.kind, NAME_CUT);
+	cr_assert(name_is_cut(raw, size, room, &head));
+	cr_assert_eq(head, got.raw_size);
+	cr_assert_eq(name_hash(raw, size), got.hash);
 	/* The next character would have been too much for what is left. */
 	cr_assert_lt(got.raw_size, size);
 	cr_assert(((uint8_t)raw[got.raw_size] & 0xc0) != 0x80);
@@ -380,14 +426,15 @@ static void check_component(const char *raw, size_t size, enum name_dots dots)
 	while (got.raw_size + more < size &&
 	       ((uint8_t)raw[got.raw_size + more] & 0xc0) == 0x80)
 		more++;
-	cr_assert_gt(text_size + more, NAME_SIZE_MAX, "%s", text);
-	cr_assert_eq(name_encode(raw, size, 1, probed), text_size);
+	cr_assert_gt(text_size + more, room, "%s", text);
+	cr_assert_eq(name_encode(raw, size, room, 1, probed), text_size);
 	cr_assert_str_neq(text, probed);
-	cr_assert_eq(name_decode(probed, text_size, dots, &got), 0);
+	cr_assert_eq(name_decode(probed, text_size, room, dots, &got), 0);
 }
 
 Test(name, random_round_trip)
 {
+	static const size_t rooms[] = { NAME_ROOM_MIN, 100, NAME_SIZE_MAX - 4 };
 	uint64_t state = 8;
 	size_t cut_count = 0;
 	char raw[512 + 4];
@@ -402,7 +449,8 @@ Test(name, random_round_trip)
 			if (dots == KEPT || raw[size] != '.')
 				size += used;
 		}
-		check_component(raw, size, dots);
+		check_component(raw, size, NAME_SIZE_MAX, dots);
+		check_component(raw, size, rooms[i % 3], dots);
 		cut_count += size > NAME_SIZE_MAX;
 	}
 	cr_expect_gt(cut_count, 10000);
@@ -433,11 +481,13 @@ static void check_spelling(const char *text, size_t size)
 		char again[NAME_BUFFER];
 		struct name_decoded got;
 
-		if (name_decode(text, size, (enum name_dots)dots, &got) < 0 ||
+		if (name_decode(text, size, NAME_SIZE_MAX, (enum name_dots)dots, &got) <
+			    0 ||
 		    got.kind == NAME_DOTTED)
 			continue;
 		cr_assert_eq(got.kind, NAME_PLAIN);
-		cr_assert_eq(name_encode(got.raw, got.raw_size, 0, again), size);
+		cr_assert_eq(name_encode(got.raw, got.raw_size, NAME_SIZE_MAX, 0, again),
+			     size);
 		cr_assert_eq(memcmp(text, again, size), 0, "%.*s", (int)size, text);
 		if (dots == NAME_DOTS_SPLIT)
 			cr_assert_not(memchr(got.raw, '.', got.raw_size));
@@ -461,7 +511,7 @@ static void remember(const char *text, size_t size)
 	cr_assert_lt(seen_count, sizeof(seen) / sizeof(seen[0]));
 	char buffer[NAME_BUFFER];
 
-	name_encode(text, size, 0, buffer);
+	name_encode(text, size, NAME_SIZE_MAX, 0, buffer);
 	cr_assert_lt(strlen(buffer), sizeof(seen[0].text));
 	strcpy(seen[seen_count++].text, buffer);
 }
@@ -491,7 +541,8 @@ Test(name, no_two_long_names_share_a_file_name)
 		char buffer[NAME_BUFFER];
 
 		snprintf(raw + sizeof(raw) - 9, 9, "%08x", i);
-		cr_assert_eq(name_encode(raw, sizeof(raw) - 1, 0, buffer), NAME_SIZE_MAX);
+		cr_assert_eq(name_encode(raw, sizeof(raw) - 1, NAME_SIZE_MAX, 0, buffer),
+			     NAME_SIZE_MAX);
 		strcpy(seen[i].text, buffer + NAME_SIZE_MAX - 18);
 	}
 	qsort(seen, 20000, sizeof(seen[0]), compare_seen);

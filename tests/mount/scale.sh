@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# Many names, and names that make it hard (SEMANTICS, section 2 "Names").
+. "$(dirname "$0")/lib.sh"
+
+scale() { PYTHONPATH=$top/tests/support PYTHONDONTWRITEBYTECODE=1 "$PYTHON" "$top/tests/support/scale.py" "$@"; }
+
+# Each component that the names of a pack's tensors are made of, once.
+components() { "$PYTHON" -c '
+import json, sys
+names = json.load(sys.stdin)["tensors"]
+print("\n".join({part for name in names for part in name.split(".")}))' < <(oracle show "$1") | sort; }
+
+# Cut names, in thousands and with hashes that collide.
+pack=$T/cuts.bpk mnt=$T/cuts
+mkdir "$mnt"
+scale cuts "$pack"
+cp "$pack" "$T/before"
+for flags in '' --flat; do
+    mounted "names of one hash mount $flags" ${flags:+-o flat} "$pack" "$mnt"
+    is "each has a file of its own $flags" "$(whole_tree "$mnt")" "$(oracle tree "$pack" $flags)"
+    unmount "it unmounts" "$mnt"
+done
+mounted 'names of one hash mount writable' -o rw "$pack" "$mnt"
+cd "$mnt/tensors"
+mapfile -t names < <(ls | grep ^h)
+is 'they are as many as the names' "${#names[@]}" 81
+first=${names[0]} second=${names[1]} third=${names[2]}
+ok 'one is overwritten' put "$first" 123
+ok 'one is removed' rm "$second"
+is 'the others keep their names' "$(ls | grep ^h)" \
+    "$(printf '%s\n' "${names[@]}" | grep -vFx "$second")"
+refused 'the removed one is not there' "$ENOENT" cat "$second"
+ok 'it can be made again' put "$second" 456
+ok 'one gets a short name' mv "$third" short
+ok 'a folder with names of one hash is renamed' mv folders renamed
+is 'with all that is in it' "$(ls renamed | wc -l)" 40
+inner=$(ls renamed | sed -n 5p)
+ok 'and so is one whose name has that hash' mv "renamed/$inner" other/folder
+ok 'a cut name moves into a folder' mv "$first" renamed/
+is 'and keeps its bytes' "$(cat "renamed/$(ls renamed | grep -F "${first:0:239}" | head -1)" | wc -c)" 3
+refused 'what a cut name stands for cannot be guessed' "$EINVAL" cp short "$inner"
+refused 'nor in another section' "$EINVAL" cp short "../scalars/${first%?????}00000"
+cd /
+whole_tree "$mnt" | cut -f 2- | sort >"$T/bytes"
+unmount 'the edits become a pack' "$mnt"
+is 'with the bytes that were there' "$(oracle tree "$pack" | cut -f 2- | sort)" "$(<"$T/bytes")"
+components "$T/before" >"$T/old"
+components "$pack" >"$T/new"
+is 'no name was made up in it' "$(comm -13 "$T/old" "$T/new" | tr '\n' ' ')" 'folder renamed short '
+is 'and only those renamed are gone' "$(comm -23 "$T/old" "$T/new" | cut -c 1-10 | tr '\n' ' ')" \
+    'folders hhhhhhhhhh '
+ok 'it is valid' valid "$pack"
+mounted 'it mounts again' "$pack" "$mnt"
+is 'each name has a file again' "$(whole_tree "$mnt")" "$(oracle tree "$pack")"
+unmount 'it unmounts' "$mnt"
+
+done_testing

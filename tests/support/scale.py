@@ -1,0 +1,39 @@
+#!/usr/bin/env python3
+"""Packs with many, deep, long and awkward names, for tests/mount/scale.sh.
+
+    scale.py cuts OUT.bpk        names that are cut, many of them of one hash
+"""
+import sys
+
+import collide
+import oracle
+
+
+def cuts():
+    lead = "h" * 240
+    same = collide.names(40, lead)
+    # Two hashes that follow each other, behind a name: 80 names in a row.
+    after = collide.pair(collide.fnv(same[0].encode()), collide.NEXT)
+    tensors = [name + block for name in same for block in after]
+    tensors += ["folders." + name + ".x" for name in same]
+    tensors += ["folders." + name for name in same[:5]]
+    tensors += ["other." + name for name in same]
+    tensors += ["cut between characters." + "é" * 130, "w" * 300 + ".x", "w" * 300]
+    tensors += [lead + "." + name for name in same[:2]]
+    # As many that only begin alike.
+    tensors += ["begin." + "b" * 250 + f"{i:05}" + "e" * 20 for i in range(100)]
+    return {"tensors": [{"name": name, "dtype": "U8", "shape": [3]} for name in tensors],
+            "scalars": {name: {"Int": i} for i, name in enumerate(same)},
+            "metadata": {name: name[-10:] for name in same}}
+
+
+def main(args):
+    kinds = {"cuts": cuts}
+    if len(args) != 2 or args[0] not in kinds:
+        sys.exit(__doc__)
+    with open(args[1], "wb") as file:
+        file.write(oracle.make(kinds[args[0]]()))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
