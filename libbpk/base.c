@@ -22,6 +22,22 @@ BPK_EXPORT void bpk_limits_init(struct bpk_limits *limits)
 	};
 }
 
+/* How many of the first bytes are ASCII, found eight at a time. */
+static size_t ascii_size(const uint8_t *p, size_t size)
+{
+	size_t done = 0;
+	uint64_t eight;
+
+	for (; size - done >= sizeof(eight); done += sizeof(eight)) {
+		memcpy(&eight, p + done, sizeof(eight));
+		if (eight & UINT64_C(0x8080808080808080))
+			break;
+	}
+	while (done < size && p[done] < 0x80)
+		done++;
+	return done;
+}
+
 /*
  * The ranges are those of table 3-7 of the Unicode standard: what the second
  * byte may be depends on the first, every later byte is 80..BF.
@@ -30,14 +46,14 @@ bool bpk_utf8_valid(const char *text, size_t size)
 {
 	const uint8_t *p = (const uint8_t *)text, *end = p + size;
 
-	while (p < end) {
-		uint8_t first = *p, low = 0x80, high = 0xbf;
+	for (;;) {
+		uint8_t first, low = 0x80, high = 0xbf;
 		size_t more;
 
-		if (first < 0x80) {
-			p++;
-			continue;
-		}
+		p += ascii_size(p, (size_t)(end - p));
+		if (p == end)
+			return true;
+		first = *p;
 		if (first < 0xc2 || first > 0xf4)
 			return false;
 		more = first < 0xe0 ? 1 : first < 0xf0 ? 2 : 3;
@@ -56,7 +72,6 @@ bool bpk_utf8_valid(const char *text, size_t size)
 				return false;
 		p += more + 1;
 	}
-	return true;
 }
 
 size_t bpk_decimal(uint64_t value, char ret_digits[BPK_DECIMAL_SIZE])

@@ -368,23 +368,20 @@ static int next_head(struct bpk_cursor *cursor, struct bpk_item *item, bool *ret
 
 int bpk_cbor_next(struct bpk_cursor *cursor, struct bpk_item *ret_item)
 {
-	struct bpk_item item = { .pos = cursor->pos };
 	bool tag;
 	int err;
 
+	/* In place: of all that parsing costs, copies of items would be a third. */
+	*ret_item = (struct bpk_item) { .pos = cursor->pos };
 	for (;;) {
 		size_t pos = cursor->pos;
 
-		err = next_head(cursor, &item, &tag);
-		if (err)
+		err = next_head(cursor, ret_item, &tag);
+		if (err || !tag)
 			return err;
-		if (!tag)
-			break;
-		if (++item.tags > cursor->nesting - cursor->depth)
+		if (++ret_item->tags > cursor->nesting - cursor->depth)
 			return refuse_nesting(cursor, pos);
 	}
-	*ret_item = item;
-	return 0;
 }
 
 int bpk_cbor_enter(struct bpk_cursor *cursor, const struct bpk_item *item,
@@ -616,8 +613,12 @@ int bpk_cbor_word(struct bpk_cursor *cursor, const char *what,
 			if (item.type == BPK_ITEM_BREAK)
 				break;
 		}
-		for (size_t i = 0; i < item.size && size + i < BPK_WORD_SIZE; i++)
-			ret_word[size + i] = item.text[i];
+		if (size < BPK_WORD_SIZE) {
+			size_t room = BPK_WORD_SIZE - size;
+
+			memcpy(ret_word + size, item.text,
+			       item.size < room ? item.size : room);
+		}
 		size += item.size;
 	} while (chunks);
 	*ret_size = size;

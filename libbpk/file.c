@@ -55,7 +55,7 @@ static int parse_file(struct bpk_source *source, const struct bpk_limits *limits
 	r = bpk_header_parse(head, head_size, source->file_size, limits, &header, error);
 	if (r < 0)
 		return r;
-	metadata = malloc(header.metadata_size ? header.metadata_size : 1);
+	metadata = bpk_io_allocate(header.metadata_size);
 	if (!metadata)
 		return bpk_fail(error, -ENOMEM, BPK_ERR_MEMORY, BPK_NO_OFFSET,
 				"no memory for %" PRIu32 " bytes of metadata",
@@ -87,6 +87,7 @@ static int open_source(struct bpk_source *source, const struct bpk_limits *limit
 		limits = &defaults;
 	}
 	source->release = release_file;
+	source->allocate = bpk_io_allocate;
 	r = parse_file(source, limits, ret_reader, error);
 	if (r < 0)
 		release_file(source);

@@ -137,6 +137,23 @@ void bpk_io_unmap(const void *data, uint64_t size)
 		munmap((void *)(uintptr_t)data, (size_t)size);
 }
 
+/* Below this, what rounding up costs is not worth it. */
+#define LARGE_PAGE_SIZE ((size_t)2 << 20)
+#define LARGE_BLOCK_MIN (2 * LARGE_PAGE_SIZE)
+
+void *bpk_io_allocate(size_t size)
+{
+	uint64_t rounded;
+	void *block;
+
+	if (size < LARGE_BLOCK_MIN || !bpk_align_u64(size, LARGE_PAGE_SIZE, &rounded))
+		return malloc(size ? size : 1);
+	block = aligned_alloc(LARGE_PAGE_SIZE, (size_t)rounded);
+	if (block)
+		(void)madvise(block, (size_t)rounded, MADV_HUGEPAGE);
+	return block;
+}
+
 int bpk_io_read(int fd, void *buffer, size_t size, uint64_t off, size_t *ret_done)
 {
 	size_t done = 0;

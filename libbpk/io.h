@@ -27,6 +27,13 @@ int bpk_io_map(int fd, uint64_t size, const void **ret_data);
 /* Read until @size bytes or the end of the file; *@ret_done is less only there. */
 int bpk_io_read(int fd, void *buffer, size_t size, uint64_t off, size_t *ret_done);
 
+/*
+ * A block of @size bytes for free(3), or NULL. One of megabytes, which is going to be
+ * filled as a whole, gets large pages where the system has them: the first touch of
+ * each of thousands of small ones takes longer than reading a pack's metadata.
+ */
+void *bpk_io_allocate(size_t size);
+
 /* Writing ------------------------------------------------------------------ */
 
 /*

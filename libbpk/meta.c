@@ -12,7 +12,8 @@
  * names, metadata keys and values are moved together where they lie.
  *
  * Invariant: a row is made only after its bytes were read, so tables grow with
- * what the file holds and never with what it claims.
+ * what the file holds and never with what it claims. Room for the tensors is made at
+ * once, for as many as their map claims but no more than the bytes behind it can be.
  */
 #include "meta.h"
 #include "cbor.h"
@@ -343,6 +344,27 @@ static int parse_name(struct parser *parser, const char *what, size_t order,
 	return 0;
 }
 
+/* Bytes of the least tensor: an empty name, three keys, U8, [] and [0,0]. */
+#define TENSOR_SIZE_MIN 34
+
+/* Rows that never grow are never moved, and nothing of their block stays unused. */
+static int reserve_tensors(struct parser *parser, uint64_t claimed)
+{
+	const struct bpk_cursor *cursor = &parser->cursor;
+	struct bpk_meta *meta = parser->meta;
+	size_t count = (cursor->size - cursor->pos) / TENSOR_SIZE_MIN, size;
+
+	if (claimed < count)
+		count = (size_t)claimed;
+	if (!count || __builtin_mul_overflow(count, sizeof(*meta->tensors), &size))
+		return 0;
+	meta->tensors = meta->allocate ? meta->allocate(size) : malloc(size);
+	if (!meta->tensors)
+		return no_memory(parser);
+	meta->tensor_capacity = count;
+	return 0;
+}
+
 static int parse_tensor(struct parser *parser)
 {
 	struct bpk_meta *meta = parser->meta;
@@ -506,7 +528,8 @@ static int parse_metadata(struct parser *parser)
 /* The whole ---------------------------------------------------------------- */
 
 static int parse_map(struct parser *parser, const char *what,
-		     int (*parse_entry)(struct parser *parser))
+		     int (*parse_entry)(struct parser *parser),
+		     int (*reserve)(struct parser *parser, uint64_t claimed))
 {
 	struct bpk_container container;
 	size_t pos = 0;
@@ -514,6 +537,8 @@ static int parse_map(struct parser *parser, const char *what,
 	int err;
 
 	err = enter_map(parser, what, &pos, &container);
+	if (!err && reserve && !container.indefinite)
+		err = reserve(parser, container.left);
 	while (!err) {
 		err = bpk_cbor_more(&parser->cursor, &container, &more);
 		if (err || !more)
@@ -568,7 +593,8 @@ static int parse_root(struct parser *parser)
 		err = next_key(parser, "a key of the metadata", keys, 3, &seen, &spans,
 			       &key);
 		if (!err && key < 3)
-			err = parse_map(parser, what[key], parse[key]);
+			err = parse_map(parser, what[key], parse[key],
+					key ? NULL : reserve_tensors);
 		if (err)
 			return err;
 	}

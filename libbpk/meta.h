@@ -40,8 +40,9 @@ struct bpk_metadata {
 	size_t value_size;
 };
 
-/* Zero-initialise. */
+/* Zero-initialise; allocate as in struct bpk_source. */
 struct bpk_meta {
+	void *(*allocate)(size_t size);
 	struct bpk_tensor *tensors;
 	struct bpk_scalar *scalars;
 	struct bpk_metadata *entries;

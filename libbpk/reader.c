@@ -10,39 +10,53 @@
 
 #include <errno.h>
 
+/* Make of a descriptor's data_offsets places in the file; say why not. */
+static int check_range(struct bpk_tensor *tensor, uint64_t off, uint64_t data_off,
+		       const struct bpk_limits *limits, struct bpk_error *error)
+{
+	char quoted[BPK_QUOTE_SIZE];
+	uint64_t end;
+
+	if (tensor->end < tensor->start)
+		return bpk_fail(
+			error, -EBADMSG, BPK_ERR_MALFORMED, off,
+			"tensor %s: its data ends at %llu, before it starts at %llu",
+			bpk_quote(quoted, tensor->entry.name, tensor->entry.name_size),
+			(unsigned long long)tensor->end,
+			(unsigned long long)tensor->start);
+	if (!bpk_add_u64(tensor->end, data_off, &end))
+		return bpk_fail(
+			error, -EBADMSG, BPK_ERR_MALFORMED, off,
+			"tensor %s: its data_offsets are beyond 64 bits",
+			bpk_quote(quoted, tensor->entry.name, tensor->entry.name_size));
+	tensor->end = end;
+	tensor->start += data_off;
+	if (tensor->end - tensor->start > limits->tensor_size)
+		return bpk_fail(
+			error, -EFBIG, BPK_ERR_LIMIT, off,
+			"tensor %s has %llu bytes, the limit is %llu",
+			bpk_quote(quoted, tensor->entry.name, tensor->entry.name_size),
+			(unsigned long long)(tensor->end - tensor->start),
+			(unsigned long long)limits->tensor_size);
+	return 0;
+}
+
 /* One pass over what can never be right, so that a damaged descriptor is not
  * taken for a file that is cut short. */
 static int check_ranges(struct bpk_reader *reader, const struct bpk_limits *limits,
 			struct bpk_error *error)
 {
-	char quoted[BPK_QUOTE_SIZE];
-
 	for (size_t i = 0; i < reader->meta.tensor_count; i++) {
 		struct bpk_tensor *tensor = &reader->meta.tensors[i];
 		/* Of the name, which lies right before the descriptor. */
 		uint64_t off =
 			BPK_HEADER_SIZE + (uint64_t)((const uint8_t *)tensor->entry.name -
 						     reader->metadata);
+		int err =
+			check_range(tensor, off, reader->header.data_off, limits, error);
 
-		bpk_quote(quoted, tensor->entry.name, tensor->entry.name_size);
-		if (tensor->end < tensor->start)
-			return bpk_fail(
-				error, -EBADMSG, BPK_ERR_MALFORMED, off,
-				"tensor %s: its data ends at %llu, before it starts "
-				"at %llu",
-				quoted, (unsigned long long)tensor->end,
-				(unsigned long long)tensor->start);
-		if (!bpk_add_u64(tensor->end, reader->header.data_off, &tensor->end))
-			return bpk_fail(error, -EBADMSG, BPK_ERR_MALFORMED, off,
-					"tensor %s: its data_offsets are beyond 64 bits",
-					quoted);
-		tensor->start += reader->header.data_off;
-		if (tensor->end - tensor->start > limits->tensor_size)
-			return bpk_fail(error, -EFBIG, BPK_ERR_LIMIT, off,
-					"tensor %s has %llu bytes, the limit is %llu",
-					quoted,
-					(unsigned long long)(tensor->end - tensor->start),
-					(unsigned long long)limits->tensor_size);
+		if (err)
+			return err;
 	}
 	return 0;
 }
@@ -86,6 +100,7 @@ int bpk_reader_parse(const struct bpk_source *source, const struct bpk_header *h
 	reader->source = *source;
 	reader->header = *header;
 	reader->metadata = metadata;
+	reader->meta.allocate = source->allocate;
 	err = bpk_meta_parse(&reader->meta, metadata, header->metadata_size, limits,
 			     error);
 	if (!err)

@@ -21,6 +21,8 @@ struct bpk_source {
 	/* Unmap and close, called once from bpk_reader_close(); NULL when the bytes
 	 * belong to somebody else. */
 	void (*release)(struct bpk_source *source);
+	/* A block for free(3) that will be filled; NULL: malloc(3) does. */
+	void *(*allocate)(size_t size);
 };
 
 /* For reader.c and check.c only. */
