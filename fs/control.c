@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -94,15 +95,29 @@ static pid_t daemon_of(int mount_fd)
 	return at ? (pid_t)strtol(at + 6, NULL, 10) : -1;
 }
 
+/* How long an unmounted daemon may go without a word before it is told to end. In the
+ * middle of a commit that is no harm: it goes on. */
+enum { STILL_MOUNTED_MS = 1000 };
+
 /* The report, or STATUS_COMMIT_FAILED when the daemon went without one. */
 static enum status await(int socket_fd, int process_fd, struct report *report)
 {
+	int wait = STILL_MOUNTED_MS;
+
 	for (;;) {
 		struct pollfd fds[] = { { .fd = socket_fd, .events = POLLIN },
 					{ .fd = process_fd, .events = POLLIN } };
+		int ready = poll(fds, 2, wait);
 
-		if (poll(fds, 2, -1) < 0 && errno != EINTR)
+		if (ready < 0 && errno != EINTR)
 			break;
+		/* Another mount namespace, a container's, has a copy of the mount: for
+		 * the daemon that goes on. It ends, and commits, when it is told to. */
+		if (ready == 0) {
+			syscall(SYS_pidfd_send_signal, process_fd, SIGTERM, NULL, 0);
+			wait = -1;
+			continue;
+		}
 		if (recv(socket_fd, report, sizeof(*report), MSG_DONTWAIT) ==
 		    sizeof(*report)) {
 			report->message[sizeof(report->message) - 1] = '\0';

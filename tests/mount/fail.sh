@@ -90,4 +90,20 @@ daemon_ended "$mnt"
 is 'unmounted by fusermount3: the pack is untouched' "$(sum "$pack")" "$sum"
 [ "$BPKFS_MODE" != foreground ] || is 'unmounted by fusermount3: exit status' "$fg_status" 23
 
+# A container that was started meanwhile has a copy of the mount.
+fresh copied
+if is_root && unshare -m true 2>/dev/null; then
+    mounted 'a mount that will be copied' -o rw "$pack" "$mnt"
+    echo 0.5 >"$mnt/scalars/lr"
+    coproc unshare -m sh -c 'grep -c " $0 " /proc/self/mounts; read -r _' "$mnt"
+    read -r -u "${COPROC[0]}" count
+    is 'another mount namespace has it too' "$count" 1
+    unmount 'it is committed without waiting for the other one' "$mnt"
+    echo >&"${COPROC[1]}"
+    wait "$COPROC_PID"
+    is 'and is in the pack' "$(oracle scalar "$pack" lr)" 'Float 0.5'
+else
+    skip 'a mount that will be copied' 'needs root'
+fi
+
 done_testing
