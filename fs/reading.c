@@ -8,6 +8,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* libfuse puts the header of the reply in front. */
@@ -185,9 +186,32 @@ static int gather(struct reading *reading)
 	return 0;
 }
 
+/*
+ * Has the pack still all that is named of it? Of the page in which a truncated file
+ * ends, the mapping shows zeros behind the end, and no copy of them fails: a reader
+ * must not take them for a tensor's. The pages behind that one fail by themselves,
+ * also when the file is cut between this look and the kernel's copy.
+ */
+static int check_pack(const struct reading *reading)
+{
+	uint64_t end = 0;
+	struct stat now;
+
+	for (size_t i = 0; i < reading->count; i++) {
+		const struct piece *piece = &reading->pieces[i];
+
+		if (piece->mapped && piece->off + piece->size > end)
+			end = piece->off + piece->size;
+	}
+	if (end && (fstat(bpk_reader_fd(reading->pack->reader), &now) < 0 ||
+		    (uint64_t)now.st_size < end))
+		return -EIO;
+	return 0;
+}
+
 int reading_finish(struct reading *reading, const struct iovec **ret_iov, int *ret_count)
 {
-	int error = reading->count > PIECES_MAX ? gather(reading) : 0;
+	int error = reading->count > PIECES_MAX ? gather(reading) : check_pack(reading);
 
 	for (size_t i = 0; i < reading->count && !error; i++) {
 		struct piece *piece = &reading->pieces[i];
