@@ -121,7 +121,8 @@ def widen(bits, exponent_bits, mantissa_bits):
     top = (1 << exponent_bits) - 1
     exponent, mantissa = bits >> mantissa_bits & top, bits & (1 << mantissa_bits) - 1
     if exponent == top:
-        return Float(sign << 63 | 0x7FF << 52 | mantissa << 52 - mantissa_bits)
+        quiet = 1 << 51 if mantissa else 0
+        return Float(sign << 63 | 0x7FF << 52 | mantissa << 52 - mantissa_bits | quiet)
     bias = top >> 1
     value = math.ldexp(mantissa, 1 - bias - mantissa_bits) if exponent == 0 else \
         math.ldexp(mantissa | 1 << mantissa_bits, exponent - bias - mantissa_bits)
