@@ -32,6 +32,12 @@ test      cmd:rsync                      rsync
 test      cmd:jq                         jq
 test      file:/usr/lib/python3/dist-packages/numpy/__init__.py python3-numpy
 test      cmd:vim|vim.tiny               vim-tiny
+test      cmd:zip                        zip
+test      cmd:unzip                      unzip
+test      cmd:xxd                        xxd
+test      cmd:mksquashfs                 squashfs-tools
+test      file:/sbin/mkfs.xfs            xfsprogs
+test      file:/sbin/mkfs.btrfs          btrfs-progs
 ci        cmd:clang                      clang
 ci        clang-sanitizers               libclang-rt-dev
 '

@@ -1,0 +1,321 @@
+#!/usr/bin/env bash
+# What lies under a mount: a pack that is truncated, replaced, removed or overwritten
+# while it is mounted costs its readers an error at the most, never the daemon and never
+# a wrong byte. Nor does a file system whose own daemon hangs or dies (SEMANTICS, sections
+# 3 and 4).
+. "$(dirname "$0")/lib.sh"
+
+EIO='input/output error'
+tree=$(oracle tree "$T/base.bpk")
+
+# The sample with scalars/x 0.5, as a commit must make it.
+sed 's/"x": {"Float": 0.25}/"x": {"Float": 0.5}/' "$here/base.json" >"$T/want.json"
+oracle make "$T/want.json" "$T/want.bpk"
+
+# Damage ----------------------------------------------------------------------------
+
+# Every line of stdin is "label|mount|pack|damage": do the damage, and say what a reader
+# then gets that it must not get. A reader may have opened or mapped the file before or
+# after. What the pack has not got any more is an error; everything else is there.
+cat >"$T/damage.py" <<'PYTHON'
+import errno, mmap, os, resource, signal, subprocess, sys
+sys.path.insert(0, sys.argv[1])
+sys.dont_write_bytecode = True
+import oracle
+
+PAGE = mmap.PAGESIZE
+base = oracle.Pack(sys.argv[2])
+old = base.data
+resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+def write(pack, off, data):
+    with open(pack, "r+b") as file:
+        file.seek(off)
+        file.write(data)
+
+def replace(pack):
+    with open(pack + ".new", "wb") as file:
+        file.write(bytes(len(old)))
+    os.rename(pack + ".new", pack)
+
+DAMAGES = {
+    "truncated to nothing": lambda pack: os.truncate(pack, 0),
+    "truncated in the metadata": lambda pack: os.truncate(pack, 100),
+    "truncated in a tensor, at a page": lambda pack: os.truncate(pack, PAGE * 300),
+    "truncated in a page": lambda pack: os.truncate(pack, PAGE * 300 + 1234),
+    "truncated by a byte": lambda pack: os.truncate(pack, len(old) - 1),
+    "grown": lambda pack: write(pack, len(old), bytes(100000)),
+    "replaced": replace,
+    "removed": os.unlink,
+    "tensors overwritten": lambda pack: write(
+        pack, base.data_off, bytes(255 - byte for byte in old[base.data_off:])),
+    "all overwritten": lambda pack: write(pack, 0, bytes(len(old))),
+    "of mode 000": lambda pack: os.chmod(pack, 0),
+}
+
+class Tensor:
+    def __init__(self, mount, name, path):
+        start, end = base.tensors[name]["data_offsets"]
+        self.path, self.size = os.path.join(mount, "tensors", path), end - start
+        self.off = base.data_off + start
+        self.early = os.open(self.path, os.O_RDONLY)
+        self.maps = []
+        # The first in the pack, the last, and one of many pages.
+        self.mapped = name in ("encoder.layer1.weight", "big", "steps")
+        if self.mapped:
+            self.map(mmap.MAP_SHARED)
+
+    def map(self, flags):
+        with open(self.path, "rb") as file:
+            self.maps.append(mmap.mmap(file.fileno(), 0, flags=flags, prot=mmap.PROT_READ))
+
+    def judge(self, now, at, asked, got):
+        """What reading @asked bytes at @at gave against the pack's bytes @now."""
+        asked = min(asked, self.size - at)
+        want = now[self.off + at:self.off + at + asked]
+        if got != want[:len(got)] or len(got) > len(want):
+            return f"{self.path}: wrong bytes at {at}"
+        last = min(-(-(at + asked) // PAGE) * PAGE, self.size)
+        if self.off + last <= len(now) and len(got) < asked:
+            return f"{self.path}: {len(got)} of {asked} bytes at {at}"
+
+    def reads(self, now):
+        direct = os.open(self.path, os.O_RDONLY | os.O_DIRECT)
+        buffer = mmap.mmap(-1, PAGE * 64)
+        scratch = os.memfd_create("out")
+        cut = len(now) - self.off
+        points = {0, self.size // 2, self.size - 1}
+        points |= {cut // PAGE * PAGE + near for near in (-PAGE - 1, -1, 0, 1, PAGE - 1, PAGE)}
+        points |= {cut + near for near in (-100, -1, 0, 1)}
+        for file in self.early, os.open(self.path, os.O_RDONLY):
+            for at in sorted(point for point in points if 0 <= point < self.size):
+                yield at, 100, lambda: os.pread(file, 100, at)
+                yield at, 1, lambda: os.pread(file, 1, at)
+            for at in range(0, self.size, 1 << 20):
+                yield at, 1 << 20, lambda: os.pread(file, 1 << 20, at)
+
+            def send():
+                os.truncate(scratch, 0)
+                os.lseek(scratch, 0, os.SEEK_SET)
+                os.sendfile(scratch, file, 0, 1 << 20)
+                return os.pread(scratch, 1 << 20, 0)
+            yield 0, 1 << 20, send
+        for at in range(0, self.size, PAGE * 64):
+            yield at, PAGE * 64, lambda: buffer[:os.preadv(direct, [buffer], at)]
+
+    def touch(self, view, now):
+        """In a child: SIGBUS on the first page that has a byte missing."""
+        for at in range(0, self.size, PAGE):
+            want = now[self.off + at:self.off + min(at + PAGE, self.size)]
+            whole = len(want) == min(PAGE, self.size - at)
+            got = view[at:min(at + PAGE, self.size)]
+            if not whole:
+                os._exit(3)
+            if got != want:
+                os._exit(2)
+        os._exit(0)
+
+    def check(self, now):
+        for at, asked, read in self.reads(now):
+            try:
+                got = read()
+            except OSError as error:
+                if error.errno != errno.EIO:
+                    yield f"{self.path}: {error.strerror} at {at}"
+                got = b""
+            wrong = self.judge(now, at, asked, got)
+            if wrong:
+                yield wrong
+        if self.mapped:
+            self.map(mmap.MAP_PRIVATE)
+        want = 0 if self.off + self.size <= len(now) else -signal.SIGBUS
+        for number, view in enumerate(self.maps):
+            child = os.fork()
+            if not child:
+                self.touch(view, now)
+            got = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+            if got != want:
+                yield f"{self.path}: a reader of mapping {number} ended with {got}, not {want}"
+
+def status(mount):
+    return open(mount + "/.bpkfs/status").read().split(",")[0]
+
+def check(mount, pack, damage):
+    daemon = status(mount)
+    rows = [(os.path.join(mount, path), data, attributes)
+            for path, data, attributes in oracle.rows_of(base, False)]
+    tensors = [Tensor(mount, name, path) for name, path in oracle.paths(base.tensors, False)]
+    DAMAGES[damage](pack)
+    # Of a file that lost its name the mapping has what it had.
+    now = old
+    if damage not in ("replaced", "removed"):
+        with open(pack, "rb") as file:
+            now = file.read()
+    for tensor in tensors:
+        yield from tensor.check(now)
+    for path, data, attributes in rows:
+        if os.stat(path).st_size != len(data):
+            yield f"{path}: size {os.stat(path).st_size}"
+        if "/tensors/" not in path and open(path, "rb").read() != data:
+            yield f"{path}: another text"
+        for key, value in attributes.items():
+            if value is not None and os.getxattr(path, "user.bpk." + key) != str(value).encode():
+                yield f"{path}: another {key}"
+    listed = [os.path.join(folder, name) for section in ("tensors", "scalars", "metadata")
+              for folder, _, names in os.walk(os.path.join(mount, section)) for name in names]
+    if sorted(listed) != sorted(path for path, _, _ in rows):
+        yield f"listed: {listed}"
+    if status(mount) != daemon:
+        yield f"another daemon: {status(mount)}"
+
+if sys.argv[3:] == ["names"]:
+    print("\n".join(DAMAGES))
+for line in sys.stdin if len(sys.argv) == 3 else ():
+    label, mount, pack, damage = line.rstrip("\n").split("|")
+    try:
+        wrong = list(check(mount, pack, damage))
+    except Exception as error:
+        wrong = [repr(error)]
+    print(f"{label}|{'; '.join(wrong[:5])}", flush=True)
+PYTHON
+damage() { "$PYTHON" "$T/damage.py" "$top/tests/support" "$T/base.bpk" "$@"; }
+
+mkdir "$T/packs"
+while read -r damage; do
+    for how in ro rw; do
+        at=$T/$how-${damage// /-}
+        cp "$T/base.bpk" "$T/packs/$how-${damage// /-}.bpk"
+        mounted "$how, $damage: mount" -o "$how" "$T/packs/$how-${damage// /-}.bpk" "$at"
+        echo "$how, $damage|$at|$T/packs/$how-${damage// /-}.bpk|$damage" >>"$T/damages"
+    done
+done < <(damage names)
+damage <"$T/damages" >"$T/damaged"
+is 'damage: every row was run' "$? $(wc -l <"$T/damaged")" "0 $(($(damage names | wc -l) * 2))"
+while IFS='|' read -r label wrong; do is "$label: readers" "$wrong" ''; done <"$T/damaged"
+while IFS='|' read -r label at _; do
+    unmount "$label: unmount without edits" "$at"
+    [ "$BPKFS_MODE" != foreground ] || is "$label: nothing to say under -f" "$err" ''
+done <"$T/damages"
+is 'nothing is left beside the packs' "$(find "$T/packs" -name '.*')" ''
+
+# With edits: nothing is overwritten, and they are kept.
+while IFS='|' read -r name want command; do
+    rm -rf "$T/edited"
+    mkdir -p "$T/edited" "$T/mnt"
+    pack=$T/edited/p.bpk
+    cp "$T/base.bpk" "$pack"
+    mounted "edited, $name: mount" -o rw "$pack" "$T/mnt"
+    ok "edited, $name: edit" put "$T/mnt/scalars/x" 0.5
+    ok "edited, $name" bash -c "cd '$T/edited'; $command"
+    was=$([ ! -e "$pack" ] || stat -c '%i %s %a %y' "$pack"; cat "$pack" 2>/dev/null | sum)
+    if [[ $name = truncated* ]]; then
+        # A tensor that is written into is copied first: what is missing of it is an error.
+        refused "edited, $name: a write into a tensor that is cut" "$EIO" \
+            dd if="$T/want.json" of="$T/mnt/tensors/big" bs=1 count=1 conv=notrunc
+        ok "edited, $name: all of one" bash -c "printf 12345678 >'$T/mnt/tensors/steps'"
+        is "edited, $name: reads back" "$(cat "$T/mnt/tensors/steps")" 12345678
+    fi
+    is "edited, $name: the edit reads back" "$(cat "$T/mnt/scalars/x")" 0.5
+    if [ "$want" -eq 0 ]; then
+        unmount "edited, $name: commit" "$T/mnt"
+        ok "edited, $name: committed" cmp "$T/want.bpk" "$pack"
+        is "edited, $name: the mode is kept" "$(stat -c %a "$pack")" 0
+        continue
+    fi
+    unmount "edited, $name: what is told" "$T/mnt" "$want" 'p\.bpk.*changed.*edited/\.p\.bpk\.bpkfs'
+    is "edited, $name: nothing was overwritten" \
+        "$([ ! -e "$pack" ] || stat -c '%i %s %a %y' "$pack"; cat "$pack" 2>/dev/null | sum)" "$was"
+    ok "edited, $name: the edit is kept" \
+        grep -q 'scalar.*x.* = 0\.5' "$T/edited/.p.bpk.bpkfs/kept-edits"
+    is "edited, $name: nothing else is beside the pack" \
+        "$(ls -A "$T/edited" | grep -vx -e p.bpk -e .p.bpk.bpkfs)" ''
+done <<'ROWS'
+truncated to nothing|23|truncate -s 0 p.bpk
+truncated in a page|23|truncate -s 1500000 p.bpk
+overwritten|23|printf x | dd of=p.bpk bs=1 seek=2000000 conv=notrunc
+replaced by an equal one|23|cp -p p.bpk q.bpk; mv q.bpk p.bpk
+removed|23|rm p.bpk
+of mode 000|0|chmod 000 p.bpk
+ROWS
+
+# A pack in a pack, and a file system whose daemon hangs or dies under the mount -----------
+
+"$PYTHON" -I - "$top/tests/support" "$T/base.bpk" "$T/outer.bpk" <<'PYTHON'
+import sys
+sys.path.insert(0, sys.argv[1])
+sys.dont_write_bytecode = True
+import oracle
+data = open(sys.argv[2], "rb").read()
+tensor = {"name": "inner.bpk", "dtype": "U8", "shape": [len(data)], "hex": data.hex()}
+open(sys.argv[3], "wb").write(oracle.make({"tensors": [tensor]}))
+PYTHON
+mkdir -p "$T/outer" "$T/inner"
+mounted 'in a pack: mount of the outer one' "$T/outer.bpk" "$T/outer"
+mounted 'in a pack: mount of the inner one' "$T/outer/tensors/inner/bpk" "$T/inner"
+is 'in a pack: the tree' "$(whole_tree "$T/inner")" "$tree"
+refused 'in a pack: the outer one is in use' 'in use|busy' "$BPKFS" --unmount "$T/outer"
+unmount 'in a pack: unmount of the inner one' "$T/inner"
+mounted 'in a pack: by its dotted name' "$T/outer/tensors/inner.bpk" "$T/inner"
+is 'in a pack: is the same' "$(cat "$T/inner/scalars/x")" 0.25
+unmount 'in a pack: unmount again' "$T/inner"
+if bpkfs -o rw "$T/outer/tensors/inner/bpk" "$T/inner"; then
+    fail 'in a pack: no edits' 'it was mounted writable'
+else
+    is 'in a pack: no edits' "$status" 21
+fi
+unmount 'in a pack: unmount of the outer one' "$T/outer"
+
+mounted 'a daemon below: mount' "$T/outer.bpk" "$T/outer"
+mkdir "$T/staging" # not on what will hang
+mounted 'a daemon below: mount on it' "$T/outer/tensors/inner/bpk" "$T/inner"
+mounted 'a daemon below: writable' -o "rw,staging=$T/staging" "$T/outer/tensors/inner.bpk" "$T/writer"
+# Read as much as the mount itself needs, no tensor: what the kernel has not read yet.
+below=${pids[$T/outer]}
+if [ "$BPKFS_THREADS" = multi ]; then
+    ok 'a daemon below hangs: only who needs it waits' "$PYTHON" -I - "$T/inner" "$below" <<'PYTHON'
+import os, signal, sys
+mount, daemon = sys.argv[1], int(sys.argv[2])
+file = os.open(mount + "/tensors/big", os.O_RDONLY)
+os.kill(daemon, signal.SIGSTOP)
+try:
+    reader = os.fork()
+    if not reader:
+        at = 2000000
+        want = bytes((i * 31 + 4 * 7 + 3) & 0xff for i in range(at, at + 100))
+        os._exit(os.pread(file, 100, at) != want)
+    # Until it waits for the kernel.
+    while open(f"/proc/{reader}/stat").read().rsplit(")", 1)[1].split()[0] not in "SD":
+        assert os.waitpid(reader, os.WNOHANG) == (0, 0)
+    signal.alarm(20)
+    assert open(mount + "/scalars/x").read() == "0.25\n"
+    assert os.listdir(mount + "/tensors/encoder") == ["layer1", "layer2"]
+    assert os.stat(mount + "/tensors/head/scale").st_size == 8
+    assert os.waitpid(reader, os.WNOHANG) == (0, 0), "it did not wait"
+    signal.alarm(0)
+finally:
+    os.kill(daemon, signal.SIGCONT)
+assert os.waitpid(reader, 0)[1] == 0
+PYTHON
+fi
+kill -9 "$below"
+"$BPKFS_WAIT_FOR" exited "$below"
+for at in "$T/inner" "$T/writer"; do
+    name="the daemon below dies, $(basename "$at")"
+    refused "$name: a reader gets EIO" "$EIO" tail -c 500000 "$at/tensors/big"
+    "$PYTHON" -I - "$at/tensors/big" 2>/dev/null <<'PYTHON'
+import mmap, os, resource, sys
+resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+with mmap.mmap(os.open(sys.argv[1], os.O_RDONLY), 0, prot=mmap.PROT_READ) as view:
+    view[-1]
+PYTHON
+    is "$name: who maps gets SIGBUS" "$?" "$((128 + $(kill -l BUS)))"
+    is "$name: scalars are there" "$(cat "$at/scalars/x")" 0.25
+    is "$name: all is listed" "$(find "$at/tensors" "$at/scalars" "$at/metadata" -type f | wc -l)" \
+        "$(wc -l <<<"$tree")"
+    is "$name: the daemon lives" "$(daemon_of "$at")" "${pids[$at]}"
+    unmount "$name: unmount without edits" "$at"
+done
+daemon_ended "$T/outer"
+ok 'the dead one is cleared away' fusermount3 -u "$T/outer"
+
+done_testing
