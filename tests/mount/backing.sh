@@ -14,11 +14,13 @@ oracle make "$T/want.json" "$T/want.bpk"
 
 # Damage ----------------------------------------------------------------------------
 
-# Every line of stdin is "label|mount|pack|damage": do the damage, and say what a reader
-# then gets that it must not get. A reader may have opened or mapped the file before or
-# after. What the pack has not got any more is an error; everything else is there.
+# damage.py SUPPORT BASE: the names of all damage.
+# damage.py SUPPORT BASE MOUNT: every line of stdin is "label|mount|pack|damage"; do the
+# damage, and say what a reader then gets that it must not get. A reader may have opened or
+# mapped a file before or after. What the pack has not got any more is an error; everything
+# else is there. MOUNT is of BASE, and left alone.
 cat >"$T/damage.py" <<'PYTHON'
-import errno, mmap, os, resource, signal, subprocess, sys
+import errno, json, mmap, os, resource, signal, sys
 sys.path.insert(0, sys.argv[1])
 sys.dont_write_bytecode = True
 import oracle
@@ -53,40 +55,48 @@ DAMAGES = {
     "of mode 000": lambda pack: os.chmod(pack, 0),
 }
 
-class Tensor:
-    def __init__(self, mount, name, path):
-        start, end = base.tensors[name]["data_offsets"]
-        self.path, self.size = os.path.join(mount, "tensors", path), end - start
-        self.off = base.data_off + start
+class File:
+    """A file of a mount: what stands in front, then parts of the pack."""
+    def __init__(self, mount, path, parts, head=b"", mapped=False):
+        self.path, self.parts, self.head = os.path.join(mount, path), parts, head
+        self.size = len(head) + sum(size for _, size in parts)
         self.early = os.open(self.path, os.O_RDONLY)
         self.maps = []
-        # The first in the pack, the last, and one of many pages.
-        self.mapped = name in ("encoder.layer1.weight", "big", "steps")
-        if self.mapped:
+        self.mapped = mapped
+        if mapped:
             self.map(mmap.MAP_SHARED)
 
     def map(self, flags):
         with open(self.path, "rb") as file:
             self.maps.append(mmap.mmap(file.fileno(), 0, flags=flags, prot=mmap.PROT_READ))
 
-    def judge(self, now, at, asked, got):
-        """What reading @asked bytes at @at gave against the pack's bytes @now."""
+    def there(self, now):
+        """Its bytes when the pack is @now, and a mask: 0 where one is missing."""
+        data, mask = self.head, b"\1" * len(self.head)
+        for off, size in self.parts:
+            left = now[off:off + size]
+            data += left + bytes(size - len(left))
+            mask += b"\1" * len(left) + bytes(size - len(left))
+        return data, mask
+
+    def judge(self, there, at, asked, got):
+        """What reading @asked bytes at @at gave."""
+        data, mask = there
         asked = min(asked, self.size - at)
-        want = now[self.off + at:self.off + at + asked]
-        if got != want[:len(got)] or len(got) > len(want):
+        if got != data[at:at + asked][:len(got)] or 0 in mask[at:at + len(got)]:
             return f"{self.path}: wrong bytes at {at}"
-        last = min(-(-(at + asked) // PAGE) * PAGE, self.size)
-        if self.off + last <= len(now) and len(got) < asked:
+        pages = mask[at // PAGE * PAGE:-(-(at + asked) // PAGE) * PAGE]
+        if len(got) < asked and 0 not in pages:
             return f"{self.path}: {len(got)} of {asked} bytes at {at}"
 
-    def reads(self, now):
+    def reads(self, there):
         direct = os.open(self.path, os.O_RDONLY | os.O_DIRECT)
         buffer = mmap.mmap(-1, PAGE * 64)
         scratch = os.memfd_create("out")
-        cut = len(now) - self.off
         points = {0, self.size // 2, self.size - 1}
-        points |= {cut // PAGE * PAGE + near for near in (-PAGE - 1, -1, 0, 1, PAGE - 1, PAGE)}
-        points |= {cut + near for near in (-100, -1, 0, 1)}
+        for cut in there[1].find(0), there[1].rfind(0):
+            points |= {cut // PAGE * PAGE + near for near in (-PAGE - 1, -1, 0, 1, PAGE - 1, PAGE)}
+            points |= {cut + near for near in (-100, -1, 0, 1)}
         for file in self.early, os.open(self.path, os.O_RDONLY):
             for at in sorted(point for point in points if 0 <= point < self.size):
                 yield at, 100, lambda: os.pread(file, 100, at)
@@ -103,56 +113,74 @@ class Tensor:
         for at in range(0, self.size, PAGE * 64):
             yield at, PAGE * 64, lambda: buffer[:os.preadv(direct, [buffer], at)]
 
-    def touch(self, view, now):
+    def touch(self, view, there):
         """In a child: SIGBUS on the first page that has a byte missing."""
         for at in range(0, self.size, PAGE):
-            want = now[self.off + at:self.off + min(at + PAGE, self.size)]
-            whole = len(want) == min(PAGE, self.size - at)
-            got = view[at:min(at + PAGE, self.size)]
-            if not whole:
+            got = view[at:at + PAGE]
+            if 0 in there[1][at:at + PAGE]:
                 os._exit(3)
-            if got != want:
+            if got != there[0][at:at + PAGE]:
                 os._exit(2)
         os._exit(0)
 
     def check(self, now):
-        for at, asked, read in self.reads(now):
+        there = self.there(now)
+        for at, asked, read in self.reads(there):
             try:
                 got = read()
             except OSError as error:
                 if error.errno != errno.EIO:
                     yield f"{self.path}: {error.strerror} at {at}"
                 got = b""
-            wrong = self.judge(now, at, asked, got)
+            wrong = self.judge(there, at, asked, got)
             if wrong:
                 yield wrong
         if self.mapped:
             self.map(mmap.MAP_PRIVATE)
-        want = 0 if self.off + self.size <= len(now) else -signal.SIGBUS
+        want = -signal.SIGBUS if 0 in there[1] else 0
         for number, view in enumerate(self.maps):
             child = os.fork()
             if not child:
-                self.touch(view, now)
+                self.touch(view, there)
             got = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
             if got != want:
                 yield f"{self.path}: a reader of mapping {number} ended with {got}, not {want}"
 
+def files(mount, whole):
+    """Every tensor, some as .npy, and all in one; @whole is a mount that is left alone."""
+    def head(path, size):
+        with open(os.path.join(whole, path), "rb") as file:
+            return file.read()[:-size]
+    parts = {name: (base.data_off + start, end - start) for name, (start, end) in
+             ((name, tensor["data_offsets"]) for name, tensor in base.tensors.items())}
+    for name, path in oracle.paths(base.tensors, False):
+        last = name in ("big", "steps") # one of many pages, and the last in the pack
+        yield File(mount, "tensors/" + path, [parts[name]], mapped=last)
+        if last:
+            path = f"npy/{path}.npy"
+            yield File(mount, path, [parts[name]], head(path, parts[name][1]))
+    text = head("pack.safetensors", sum(size for _, size in parts.values()))
+    at = {name: tensor["data_offsets"] for name, tensor in json.loads(text[8:]).items()
+          if name != "__metadata__"}
+    yield File(mount, "pack.safetensors", [parts[name] for name in sorted(at, key=at.get)],
+               text, True)
+
 def status(mount):
     return open(mount + "/.bpkfs/status").read().split(",")[0]
 
-def check(mount, pack, damage):
+def check(whole, mount, pack, damage):
     daemon = status(mount)
     rows = [(os.path.join(mount, path), data, attributes)
             for path, data, attributes in oracle.rows_of(base, False)]
-    tensors = [Tensor(mount, name, path) for name, path in oracle.paths(base.tensors, False)]
+    opened = list(files(mount, whole))
     DAMAGES[damage](pack)
     # Of a file that lost its name the mapping has what it had.
     now = old
     if damage not in ("replaced", "removed"):
         with open(pack, "rb") as file:
             now = file.read()
-    for tensor in tensors:
-        yield from tensor.check(now)
+    for file in opened:
+        yield from file.check(now)
     for path, data, attributes in rows:
         if os.stat(path).st_size != len(data):
             yield f"{path}: size {os.stat(path).st_size}"
@@ -168,12 +196,13 @@ def check(mount, pack, damage):
     if status(mount) != daemon:
         yield f"another daemon: {status(mount)}"
 
-if sys.argv[3:] == ["names"]:
+if len(sys.argv) == 3:
     print("\n".join(DAMAGES))
-for line in sys.stdin if len(sys.argv) == 3 else ():
+    sys.exit()
+for line in sys.stdin:
     label, mount, pack, damage = line.rstrip("\n").split("|")
     try:
-        wrong = list(check(mount, pack, damage))
+        wrong = list(check(sys.argv[3], mount, pack, damage))
     except Exception as error:
         wrong = [repr(error)]
     print(f"{label}|{'; '.join(wrong[:5])}", flush=True)
@@ -188,14 +217,16 @@ while read -r damage; do
         mounted "$how, $damage: mount" -o "$how" "$T/packs/$how-${damage// /-}.bpk" "$at"
         echo "$how, $damage|$at|$T/packs/$how-${damage// /-}.bpk|$damage" >>"$T/damages"
     done
-done < <(damage names)
-damage <"$T/damages" >"$T/damaged"
-is 'damage: every row was run' "$? $(wc -l <"$T/damaged")" "0 $(($(damage names | wc -l) * 2))"
+done < <(damage)
+mounted 'damage: one that is left alone' "$T/base.bpk" "$T/whole"
+damage "$T/whole" <"$T/damages" >"$T/damaged"
+is 'damage: every row was run' "$? $(wc -l <"$T/damaged")" "0 $(($(damage | wc -l) * 2))"
 while IFS='|' read -r label wrong; do is "$label: readers" "$wrong" ''; done <"$T/damaged"
 while IFS='|' read -r label at _; do
     unmount "$label: unmount without edits" "$at"
     [ "$BPKFS_MODE" != foreground ] || is "$label: nothing to say under -f" "$err" ''
 done <"$T/damages"
+unmount 'damage: the other one' "$T/whole"
 is 'nothing is left beside the packs' "$(find "$T/packs" -name '.*')" ''
 
 # With edits: nothing is overwritten, and they are kept.

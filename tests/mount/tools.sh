@@ -53,7 +53,7 @@ find -newer|find $sections -newer $T/older ¦ sort; find $sections -newer $T/sam
 find -noleaf|find $sections -noleaf -type f ¦ sort
 perl, counting links|perl -MFile::Find -e '$File::Find::dont_use_nlink = 0; find(sub { print "$File::Find::name\n" if -f }, @ARGV)' $sections ¦ sort
 ls -lR|ls -lR --full-time $sections ¦ grep -v -e '^d' -e '^total' ¦ tr -s ' '
-ls -1 and globs|printf '%s\n' */* */*/* */*/*/*
+globs|shopt -s globstar; for s in $sections; do printf '%s\n' $s/* $s/*/*t* $s/**; done
 stat|find $sections -type f ¦ sort ¦ xargs stat -c '%n %A %F %s %h %u %g %y'
 test|for f in $(find $sections); do for t in e f d r x h; do test -$t $f; printf %s $?; done; test $f -nt $T/older; echo $? $f; done ¦ sort -k 2
 test -s|for f in $(find $sections -type f ¦ sort); do test -s $f; echo $? $f; done
