@@ -27,6 +27,14 @@ void cuts_done(struct cuts *cuts)
 	*cuts = (struct cuts) { .overlay = NULL };
 }
 
+void cuts_forget(struct cuts *cuts)
+{
+	cut_index_done(&cuts->pack);
+	cut_index_done(&cuts->edited);
+	cuts->pack = cuts->edited = (struct cut_index) { 0 };
+	cuts->pack_made = cuts->edited_made = false;
+}
+
 static const char *pack_name(const void *context, size_t index, size_t *ret_size)
 {
 	const struct cuts *cuts = context;

@@ -30,6 +30,8 @@ struct cuts {
 int cuts_init(struct cuts *cuts, const struct overlay *overlay, enum item_kind kind,
 	      enum name_dots dots, size_t file_room);
 void cuts_done(struct cuts *cuts);
+/* The overlay is over another pack. */
+void cuts_forget(struct cuts *cuts);
 
 /*
  * The component whose file name at @place is @decoded, a NAME_CUT: one that the pack

@@ -249,7 +249,8 @@ static int rename_file(struct mount *mount, struct node *parent,
 		return -EACCES;
 	if (to->found == FOUND_ENTRY && no_replace)
 		return -EEXIST;
-	if (to->found == FOUND_ENTRY && entry_id(&to->entry) == entry_id(&from->entry))
+	if (to->found == FOUND_ENTRY && entry_id(&mount->overlay, &to->entry) ==
+						entry_id(&mount->overlay, &from->entry))
 		return 0;
 	error = edit_take(mount, &from->entry, &item);
 	if (!error && to->found == FOUND_ENTRY)

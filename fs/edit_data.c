@@ -22,6 +22,7 @@ int edit_take(struct mount *mount, const struct entry *entry, struct item **ret_
 	if (error)
 		return error;
 	nodes_bind(&mount->nodes, *ret_item);
+	overlay_touch(&mount->overlay, *ret_item);
 	mount_edited(mount);
 	return 0;
 }
@@ -96,6 +97,7 @@ static int set_metadata(struct mount *mount, struct item *item, const char *text
 	blob_unref(item->text);
 	item->text = blob;
 	item->has_value = true;
+	overlay_touch(&mount->overlay, item);
 	return 0;
 }
 
@@ -131,9 +133,10 @@ static int make_staged(struct mount *mount, struct item *item, bool copy)
 		return error;
 	if (copy && item->base != NO_BASE) {
 		const struct bpk_tensor *tensor =
-			bpk_reader_tensor(mount->overlay.reader, item->base);
+			bpk_reader_tensor(item_reader(&mount->overlay, item), item->base);
 
-		error = staged_copy(staged, bpk_reader_fd(mount->overlay.reader),
+		error = staged_copy(staged,
+				    bpk_reader_fd(item_reader(&mount->overlay, item)),
 				    bpk_tensor_off(tensor), bpk_tensor_size(tensor));
 		if (error) {
 			staged_unref(staged);
@@ -464,6 +467,7 @@ int edit_flush(struct mount *mount, struct node *node)
 	item->pending.refused = error != 0;
 	if (!error) {
 		clock_gettime(CLOCK_REALTIME, &item->mtime);
+		overlay_touch(&mount->overlay, item);
 		mount_edited(mount);
 	}
 	if (!error)

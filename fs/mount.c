@@ -68,6 +68,14 @@ int mount_rendered(struct mount *mount, enum rendered_kind kind,
 	return 0;
 }
 
+void mount_pack_changed(struct mount *mount)
+{
+	for (size_t kind = 0; kind < PACK_KIND_COUNT; kind++)
+		for (size_t npy = 0; npy < 2; npy++)
+			cuts_forget(&mount->cuts[kind][npy]);
+	mount_edited(mount);
+}
+
 int mount_folder(struct mount *mount, const struct node *node, struct folder *ret_folder,
 		 char **ret_prefix)
 {

@@ -65,6 +65,10 @@ void mount_edited(struct mount *mount);
 int mount_rendered(struct mount *mount, enum rendered_kind kind,
 		   struct rendered **ret_rendered);
 
+/* The overlay is over another pack: nothing that was derived from the old one is
+ * kept. Locked. */
+void mount_pack_changed(struct mount *mount);
+
 /* The folder that @node is. *@ret_prefix is malloc'd and what folder points to. */
 int mount_folder(struct mount *mount, const struct node *node, struct folder *ret_folder,
 		 char **ret_prefix);

@@ -139,9 +139,10 @@ static struct node *add(struct nodes *nodes, uint64_t id, enum node_type type,
 	return node;
 }
 
-struct node *nodes_entry(struct nodes *nodes, const struct entry *entry, bool npy)
+struct node *nodes_entry(struct nodes *nodes, const struct overlay *overlay,
+			 const struct entry *entry, bool npy)
 {
-	uint64_t id = entry_id(entry) | (npy ? NODE_ID_NPY : 0);
+	uint64_t id = entry_id(overlay, entry) | (npy ? NODE_ID_NPY : 0);
 	struct node *node = nodes_find(nodes, id);
 
 	if (node)

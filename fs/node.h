@@ -92,7 +92,8 @@ void nodes_done(struct nodes *nodes, struct overlay *overlay);
 /* The node of that number, or NULL when the kernel was never told of it. */
 struct node *nodes_find(struct nodes *nodes, uint64_t id);
 /* The node of an entry; made when there was none. NULL without memory. */
-struct node *nodes_entry(struct nodes *nodes, const struct entry *entry, bool npy);
+struct node *nodes_entry(struct nodes *nodes, const struct overlay *overlay,
+			 const struct entry *entry, bool npy);
 /* Whatever the kernel knows of the entry that @item came from is @item from now on. */
 void nodes_bind(struct nodes *nodes, struct item *item);
 /* The node of a file that describes the pack, likewise. */

@@ -254,7 +254,8 @@ int ops_find(struct mount *mount, struct node *parent, const char *text,
 	if (resolved.found == FOUND_FREE) {
 		error = -ENOENT;
 	} else if (resolved.found == FOUND_ENTRY) {
-		*ret_node = nodes_entry(&mount->nodes, &resolved.entry, parent->npy);
+		*ret_node = nodes_entry(&mount->nodes, &mount->overlay, &resolved.entry,
+					parent->npy);
 	} else {
 		struct folder below = folder;
 		struct item *made;

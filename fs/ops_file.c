@@ -139,7 +139,7 @@ void ops_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode
 	if (error == -EEXIST && !(fi->flags & O_EXCL))
 		error = 0; /* another spelling of one that is there */
 	if (!error) {
-		node = nodes_entry(&mount->nodes, &entry, folder->npy);
+		node = nodes_entry(&mount->nodes, &mount->overlay, &entry, folder->npy);
 		error = node ? open_node(mount, node, fi) : -ENOMEM;
 	}
 	if (!error) {

@@ -105,7 +105,7 @@ void ops_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
 	error = mount->writable ? edit_create(mount, folder, name, &entry, &alias)
 				: -EROFS;
 	if (!error) {
-		node = nodes_entry(&mount->nodes, &entry, folder->npy);
+		node = nodes_entry(&mount->nodes, &mount->overlay, &entry, folder->npy);
 		error = node ? ops_entry(mount, node, alias, &reply) : -ENOMEM;
 	}
 	if (error) {

@@ -1,17 +1,14 @@
 /*
  * overlay.c - see overlay.h.
  */
-#include "overlay.h"
 #include "base.h"
+#include "overlay_impl.h"
 #include "staging.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* What an entry costs in the metadata of a pack beside its name and its value,
- * at the most: heads, keys, type names, offsets. */
-#define ENTRY_OVERHEAD 128
 #define DIMENSION_OVERHEAD 9
 
 /* Blobs -------------------------------------------------------------------- */
@@ -63,8 +60,8 @@ size_t overlay_pack_count(const struct overlay *overlay, enum item_kind kind)
 	}
 }
 
-static const char *base_name(const struct overlay *overlay, enum item_kind kind,
-			     size_t index, size_t *ret_size)
+const char *overlay_base_name(const struct overlay *overlay, enum item_kind kind,
+			      size_t index, size_t *ret_size)
 {
 	if (kind == ITEM_TENSOR)
 		return bpk_tensor_name(bpk_reader_tensor(overlay->reader, index),
@@ -76,14 +73,14 @@ static const char *base_name(const struct overlay *overlay, enum item_kind kind,
 }
 
 /* The first entry of the pack, edited or not, whose name is not below @name. */
-static size_t base_lower_bound(const struct overlay *overlay, enum item_kind kind,
-			       const char *name, size_t size)
+size_t overlay_base_lower_bound(const struct overlay *overlay, enum item_kind kind,
+				const char *name, size_t size)
 {
 	size_t low = 0, high = overlay_pack_count(overlay, kind);
 
 	while (low < high) {
 		size_t middle = low + (high - low) / 2, other_size;
-		const char *other = base_name(overlay, kind, middle, &other_size);
+		const char *other = overlay_base_name(overlay, kind, middle, &other_size);
 
 		if (bpk_name_compare(other, other_size, name, size) < 0)
 			low = middle + 1;
@@ -91,6 +88,18 @@ static size_t base_lower_bound(const struct overlay *overlay, enum item_kind kin
 			high = middle;
 	}
 	return low;
+}
+
+size_t overlay_base_find(const struct overlay *overlay, enum item_kind kind,
+			 const char *name, size_t size)
+{
+	size_t index = overlay_base_lower_bound(overlay, kind, name, size), other_size;
+	const char *other;
+
+	if (index >= overlay_pack_count(overlay, kind))
+		return NO_BASE;
+	other = overlay_base_name(overlay, kind, index, &other_size);
+	return bpk_name_compare(other, other_size, name, size) == 0 ? index : NO_BASE;
 }
 
 static struct item *promoted(const struct overlay *overlay, enum item_kind kind,
@@ -101,15 +110,17 @@ static struct item *promoted(const struct overlay *overlay, enum item_kind kind,
 	return overlay->promoted[kind][index];
 }
 
-static uint64_t base_id(enum item_kind kind, size_t index)
+uint64_t overlay_base_id(const struct overlay *overlay, enum item_kind kind, size_t index)
 {
+	if (overlay->ids[kind])
+		return overlay->ids[kind][index];
 	return ((uint64_t)kind + 1) << 48 | index;
 }
 
 /* Tables ------------------------------------------------------------------- */
 
-static size_t table_lower_bound(const struct item_table *table, const char *name,
-				size_t size)
+size_t overlay_table_lower_bound(const struct item_table *table, const char *name,
+				 size_t size)
 {
 	size_t low = 0, high = table->count;
 
@@ -125,13 +136,13 @@ static size_t table_lower_bound(const struct item_table *table, const char *name
 	return low;
 }
 
-static int table_reserve(struct item_table *table)
+int overlay_table_reserve(struct item_table *table)
 {
 	return bpk_grow((void **)&table->items, &table->capacity, table->count + 1,
 			sizeof(*table->items));
 }
 
-static void table_insert(struct item_table *table, size_t at, struct item *item)
+void overlay_table_insert_at(struct item_table *table, size_t at, struct item *item)
 {
 	memmove(table->items + at + 1, table->items + at,
 		(table->count - at) * sizeof(*table->items));
@@ -150,7 +161,7 @@ static void table_delete(struct item_table *table, size_t at)
 
 static size_t table_index(const struct item_table *table, const struct item *item)
 {
-	return table_lower_bound(table, item->name, item->name_size);
+	return overlay_table_lower_bound(table, item->name, item->name_size);
 }
 
 /* Items -------------------------------------------------------------------- */
@@ -168,7 +179,14 @@ static void item_free(struct item *item)
 	free(item->pending.data);
 	blob_unref(item->text);
 	staged_unref(item->staged);
+	pack_unref(item->former);
 	free(item);
+}
+
+const struct bpk_reader *item_reader(const struct overlay *overlay,
+				     const struct item *item)
+{
+	return item->former ? item->former->reader : overlay->reader;
 }
 
 void item_unref(struct overlay *overlay, struct item *item)
@@ -197,7 +215,8 @@ uint64_t item_data_size(const struct overlay *overlay, const struct item *item)
 	if (item->staged)
 		return staged_size(item->staged);
 	if (item->kind == ITEM_TENSOR && item->base != NO_BASE)
-		return bpk_tensor_size(bpk_reader_tensor(overlay->reader, item->base));
+		return bpk_tensor_size(
+			bpk_reader_tensor(item_reader(overlay, item), item->base));
 	return 0;
 }
 
@@ -213,8 +232,8 @@ bool item_data_valid(const struct overlay *overlay, const struct item *item)
 		return true;
 	/* A scheme tells no length, and a pack may hold odd ones: as there is right. */
 	return item->described != NO_BASE &&
-	       size == bpk_tensor_size(
-			       bpk_reader_tensor(overlay->reader, item->described));
+	       size == bpk_tensor_size(bpk_reader_tensor(item_reader(overlay, item),
+							 item->described));
 }
 
 /* The whole ---------------------------------------------------------------- */
@@ -242,8 +261,10 @@ void overlay_done(struct overlay *overlay)
 	for (size_t i = 0; i < overlay->gone.count; i++)
 		item_unref(overlay, overlay->gone.items[i]);
 	free(overlay->gone.items);
-	for (size_t kind = 0; kind < PACK_KIND_COUNT; kind++)
+	for (size_t kind = 0; kind < PACK_KIND_COUNT; kind++) {
 		free(overlay->promoted[kind]);
+		free(overlay->ids[kind]);
+	}
 	pack_unref(overlay->pack);
 	*overlay = (struct overlay) { 0 };
 }
@@ -253,9 +274,10 @@ uint64_t overlay_new_id(struct overlay *overlay)
 	return overlay->next_id++;
 }
 
-uint64_t entry_id(const struct entry *entry)
+uint64_t entry_id(const struct overlay *overlay, const struct entry *entry)
 {
-	return entry->item ? entry->item->id : base_id(entry->kind, entry->base);
+	return entry->item ? entry->item->id
+			   : overlay_base_id(overlay, entry->kind, entry->base);
 }
 
 const char *entry_name(const struct overlay *overlay, const struct entry *entry,
@@ -265,15 +287,15 @@ const char *entry_name(const struct overlay *overlay, const struct entry *entry,
 		*ret_size = entry->item->name_size;
 		return entry->item->name;
 	}
-	return base_name(overlay, entry->kind, entry->base, ret_size);
+	return overlay_base_name(overlay, entry->kind, entry->base, ret_size);
 }
 
 bool overlay_seek(const struct overlay *overlay, enum item_kind kind, const char *name,
 		  size_t size, struct entry *ret_entry)
 {
 	const struct item_table *table = &overlay->tables[kind];
-	size_t at = table_lower_bound(table, name, size);
-	size_t index = base_lower_bound(overlay, kind, name, size);
+	size_t at = overlay_table_lower_bound(table, name, size);
+	size_t index = overlay_base_lower_bound(overlay, kind, name, size);
 	size_t count = overlay_pack_count(overlay, kind);
 	struct item *item = at < table->count ? table->items[at] : NULL;
 
@@ -281,7 +303,7 @@ bool overlay_seek(const struct overlay *overlay, enum item_kind kind, const char
 		index++;
 	if (index < count && item) {
 		size_t other_size;
-		const char *other = base_name(overlay, kind, index, &other_size);
+		const char *other = overlay_base_name(overlay, kind, index, &other_size);
 
 		if (bpk_name_compare(item->name, item->name_size, other, other_size) > 0)
 			item = NULL;
@@ -368,8 +390,8 @@ void overlay_account(struct overlay *overlay, uint64_t more)
 	overlay->metadata_estimate += more;
 }
 
-static struct item *item_new(struct overlay *overlay, enum item_kind kind,
-			     const char *name, size_t size)
+struct item *overlay_item_new(struct overlay *overlay, enum item_kind kind,
+			      const char *name, size_t size)
 {
 	struct item *item = calloc(1, sizeof(*item));
 
@@ -388,6 +410,7 @@ static struct item *item_new(struct overlay *overlay, enum item_kind kind,
 	item->base = NO_BASE;
 	item->described = NO_BASE;
 	item->id = overlay->next_id;
+	item->stamp = ++overlay->stamp;
 	clock_gettime(CLOCK_REALTIME, &item->mtime);
 	return item;
 }
@@ -458,15 +481,15 @@ int overlay_promote(struct overlay *overlay, const struct entry *entry,
 		if (!overlay->promoted[entry->kind])
 			return -ENOMEM;
 	}
-	name = base_name(overlay, entry->kind, entry->base, &size);
-	error = table_reserve(table);
+	name = overlay_base_name(overlay, entry->kind, entry->base, &size);
+	error = overlay_table_reserve(table);
 	if (error)
 		return error;
-	item = item_new(overlay, entry->kind, name, size);
+	item = overlay_item_new(overlay, entry->kind, name, size);
 	if (!item)
 		return -ENOMEM;
 	item->base = entry->base;
-	item->id = base_id(entry->kind, entry->base);
+	item->id = overlay_base_id(overlay, entry->kind, entry->base);
 	error = describe_base(overlay, item);
 	if (error) {
 		item_free(item);
@@ -474,7 +497,8 @@ int overlay_promote(struct overlay *overlay, const struct entry *entry,
 	}
 	item->linked = true;
 	overlay->promoted[entry->kind][entry->base] = item;
-	table_insert(table, table_lower_bound(table, name, size), item);
+	overlay_table_insert_at(table, overlay_table_lower_bound(table, name, size),
+				item);
 	*ret_item = item;
 	return 0;
 }
@@ -489,7 +513,9 @@ static int room_for_another(const struct overlay *overlay, enum item_kind kind,
 	bpk_limits_init(&limits);
 	if (kind == ITEM_TENSOR && overlay->live[kind] >= limits.tensor_count)
 		return -ENOSPC;
-	return overlay_metadata_fits(overlay, name_size + ENTRY_OVERHEAD) ? 0 : -ENOSPC;
+	return overlay_metadata_fits(overlay, name_size + OVERLAY_ENTRY_OVERHEAD)
+		       ? 0
+		       : -ENOSPC;
 }
 
 /* What was removed and is made again, or moved away and back, as editors do, is
@@ -502,10 +528,11 @@ static void adopt_base(struct overlay *overlay, struct item *item)
 
 	if (item->kind >= PACK_KIND_COUNT)
 		return;
-	index = base_lower_bound(overlay, item->kind, item->name, item->name_size);
+	index = overlay_base_lower_bound(overlay, item->kind, item->name,
+					 item->name_size);
 	if (index >= overlay_pack_count(overlay, item->kind))
 		return;
-	name = base_name(overlay, item->kind, index, &size);
+	name = overlay_base_name(overlay, item->kind, index, &size);
 	/* Bytes are another tensor, unless they have come back with its description. */
 	if (item->kind == ITEM_TENSOR && item->described != index)
 		return;
@@ -529,10 +556,10 @@ int overlay_make(struct overlay *overlay, enum item_kind kind, const char *name,
 		return -EEXIST;
 	error = room_for_another(overlay, kind, size);
 	if (!error)
-		error = table_reserve(table);
+		error = overlay_table_reserve(table);
 	if (error)
 		return error;
-	item = item_new(overlay, kind, name, size);
+	item = overlay_item_new(overlay, kind, name, size);
 	if (!item)
 		return -ENOMEM;
 	if (kind == ITEM_TENSOR) {
@@ -543,13 +570,19 @@ int overlay_make(struct overlay *overlay, enum item_kind kind, const char *name,
 	item->order = overlay->next_order++;
 	item->linked = true;
 	adopt_base(overlay, item);
-	table_insert(table, table_lower_bound(table, name, size), item);
+	overlay_table_insert_at(table, overlay_table_lower_bound(table, name, size),
+				item);
 	if (kind < PACK_KIND_COUNT) {
 		overlay->live[kind]++;
-		overlay_account(overlay, size + ENTRY_OVERHEAD);
+		overlay_account(overlay, size + OVERLAY_ENTRY_OVERHEAD);
 	}
 	*ret_item = item;
 	return 0;
+}
+
+void overlay_touch(struct overlay *overlay, struct item *item)
+{
+	item->stamp = ++overlay->stamp;
 }
 
 /* Keep what was promoted: it says that the pack's entry is gone. */
@@ -559,7 +592,7 @@ static int keep_gone(struct overlay *overlay, struct item *item)
 
 	if (item->base == NO_BASE || promoted(overlay, item->kind, item->base) != item)
 		return 0;
-	error = table_reserve(&overlay->gone);
+	error = overlay_table_reserve(&overlay->gone);
 	if (error)
 		return error;
 	overlay->gone.items[overlay->gone.count++] = item;
@@ -578,6 +611,7 @@ int overlay_remove(struct overlay *overlay, struct item *item)
 	if (item->kind < PACK_KIND_COUNT)
 		overlay->live[item->kind]--;
 	item->linked = false;
+	overlay_touch(overlay, item);
 	item_unref(overlay, item);
 	return 0;
 }
@@ -593,10 +627,10 @@ static int leave_stand_in(struct overlay *overlay, struct item *item)
 
 	if (item->base == NO_BASE)
 		return 0;
-	error = table_reserve(&overlay->gone);
+	error = overlay_table_reserve(&overlay->gone);
 	if (error)
 		return error;
-	stand_in = item_new(overlay, item->kind, item->name, item->name_size);
+	stand_in = overlay_item_new(overlay, item->kind, item->name, item->name_size);
 	if (!stand_in)
 		return -ENOMEM;
 	stand_in->base = item->base;
@@ -616,7 +650,7 @@ int overlay_rename(struct overlay *overlay, struct item *item, enum item_kind ki
 	char *copy;
 	int error;
 
-	error = table_reserve(to);
+	error = overlay_table_reserve(to);
 	if (!error && kind < PACK_KIND_COUNT) {
 		if (kind != old_kind)
 			error = room_for_another(overlay, kind, size);
@@ -642,12 +676,14 @@ int overlay_rename(struct overlay *overlay, struct item *item, enum item_kind ki
 	item->name = copy;
 	item->name_size = size;
 	item->kind = kind;
-	table_insert(to, table_lower_bound(to, name, size), item);
+	overlay_touch(overlay, item);
+	overlay_table_insert_at(to, overlay_table_lower_bound(to, name, size), item);
 	if (old_kind < PACK_KIND_COUNT)
 		overlay->live[old_kind]--;
 	if (kind < PACK_KIND_COUNT) {
 		overlay->live[kind]++;
-		overlay_account(overlay, size + (kind != old_kind ? ENTRY_OVERHEAD : 0));
+		overlay_account(overlay,
+				size + (kind != old_kind ? OVERLAY_ENTRY_OVERHEAD : 0));
 		if (kind != old_kind) {
 			item->order = overlay->next_order++;
 			adopt_base(overlay, item);
@@ -685,6 +721,8 @@ int overlay_replace(struct overlay *overlay, struct item *item, struct item *vic
 	item->kind = victim->kind;
 	item->base = base;
 	item->order = victim->order;
+	overlay_touch(overlay, item);
+	overlay_touch(overlay, victim);
 	if (base != NO_BASE)
 		overlay->promoted[item->kind][base] = item;
 	/* Whoever has it open goes on reading what it was: it keeps its base. */
@@ -768,7 +806,7 @@ enum change overlay_change(const struct overlay *overlay, const struct item *ite
 		return item->linked ? CHANGE_ADDED : CHANGE_NONE;
 	if (!item->linked)
 		return CHANGE_REMOVED;
-	name = base_name(overlay, item->kind, item->base, &size);
+	name = overlay_base_name(overlay, item->kind, item->base, &size);
 	if (bpk_name_compare(name, size, item->name, item->name_size) != 0)
 		return CHANGE_RENAMED;
 	return same_content(overlay, item) ? CHANGE_NONE : CHANGE_MODIFIED;

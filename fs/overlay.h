@@ -55,8 +55,13 @@ struct item {
 	uint64_t id;	/* inode number, never reused */
 	unsigned refs;	/* one while linked, one per node */
 	bool linked;	/* has a name in its table */
+	uint64_t stamp; /* of its last change: struct overlay.stamp */
 	size_t base;	/* the entry of the pack whose place it takes, or NO_BASE */
-	uint64_t order; /* of making, for data without a base */
+	/* The pack that base and described are of, where a commit has put another one
+	 * in its place: of what is gone but still open. Owned; else NULL. */
+	struct pack *former;
+	size_t place, place_described; /* while rebase.c is at work: of the new pack */
+	uint64_t order;		       /* of making, for data without a base */
 	struct timespec mtime;
 
 	char *name; /* the entry's name; for scratch and folders see tree.c */
@@ -107,11 +112,15 @@ struct overlay {
 	const struct bpk_reader *reader; /* the pack's */
 	bool writable;
 	struct item **promoted[PACK_KIND_COUNT]; /* NULL until something is edited */
+	/* Inode numbers of the pack's entries, where a commit has put them into
+	 * another order; NULL for overlay_base_id()'s own. */
+	uint64_t *ids[PACK_KIND_COUNT];
 	struct item_table tables[ITEM_KIND_COUNT];
 	struct item_table gone;	      /* promoted items without a name: owned */
 	size_t live[PACK_KIND_COUNT]; /* entries there are now */
 	uint64_t next_id;
 	uint64_t next_order;
+	uint64_t stamp;		    /* counts changes of items */
 	uint64_t metadata_estimate; /* no less than the metadata of a commit now */
 };
 
@@ -128,7 +137,7 @@ void overlay_done(struct overlay *overlay);
 
 /* Inode numbers: those below OVERLAY_FIRST_ID are the caller's. */
 #define OVERLAY_FIRST_ID (UINT64_C(1) << 32)
-uint64_t entry_id(const struct entry *entry);
+uint64_t entry_id(const struct overlay *overlay, const struct entry *entry);
 /* A number that no item has or will have. */
 uint64_t overlay_new_id(struct overlay *overlay);
 const char *entry_name(const struct overlay *overlay, const struct entry *entry,
@@ -185,6 +194,29 @@ uint64_t item_data_size(const struct overlay *overlay, const struct item *item);
 /* Has a length that its dtype and shape allow (or the pack's own odd one). */
 bool item_data_valid(const struct overlay *overlay, const struct item *item);
 int item_set_shape(struct item *item, const uint64_t *shape, size_t rank);
+
+/* The pack that the base of @item is an entry of. */
+const struct bpk_reader *item_reader(const struct overlay *overlay,
+				     const struct item *item);
+
+/* Something of @item is changed. */
+void overlay_touch(struct overlay *overlay, struct item *item);
+
+/*
+ * Put back an item that a journal tells of, into an overlay that has no other edits.
+ * overlay_blank() makes one to fill (NULL without memory); overlay_restore() takes it,
+ * also on failure. Errors: -EINVAL for what no overlay could have been, as a base that
+ * does not exist or is taken twice; -ENOMEM.
+ */
+struct item *overlay_blank(struct overlay *overlay, enum item_kind kind, const char *name,
+			   size_t size);
+int overlay_restore(struct overlay *overlay, struct item *item);
+/* After the last of them: -EINVAL when two entries have one name. */
+int overlay_check_restored(const struct overlay *overlay);
+
+/* The pack that the base of @item is an entry of. */
+const struct bpk_reader *item_reader(const struct overlay *overlay,
+				     const struct item *item);
 
 /* What an item is against the pack; for commits and .bpkfs/changes. */
 enum change {

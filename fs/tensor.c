@@ -41,9 +41,10 @@ static int get_item(const struct overlay *overlay, const struct item *item,
 	uint64_t length = item_data_size(overlay, item);
 
 	tensor->dtype = item->dtype;
-	tensor->described = item->described == NO_BASE
-				    ? NULL
-				    : bpk_reader_tensor(overlay->reader, item->described);
+	tensor->described =
+		item->described == NO_BASE
+			? NULL
+			: bpk_reader_tensor(item_reader(overlay, item), item->described);
 	tensor->has_param_id = item->has_param_id;
 	tensor->param_id = item->param_id;
 	if (item->shape_follows)
@@ -55,13 +56,16 @@ int tensor_get(const struct overlay *overlay, const struct entry *entry,
 	       struct tensor *tensor)
 {
 	const struct bpk_tensor *from;
+	struct pack *pack = overlay->pack;
 	int error = entry->item ? get_item(overlay, entry->item, tensor)
 				: get_base(overlay, entry->base, tensor);
 
 	if (error)
 		return error;
 	tensor->name = entry_name(overlay, entry, &tensor->name_size);
-	tensor->pack = overlay->pack;
+	if (entry->item && entry->item->former)
+		pack = entry->item->former;
+	tensor->pack = pack;
 	tensor->data = NULL;
 	tensor->off = 0;
 	tensor->size = 0;
@@ -69,8 +73,8 @@ int tensor_get(const struct overlay *overlay, const struct entry *entry,
 	if (tensor->staged) {
 		tensor->size = staged_size(tensor->staged);
 	} else if (entry->base != NO_BASE) {
-		from = bpk_reader_tensor(overlay->reader, entry->base);
-		tensor->data = bpk_tensor_data(overlay->reader, from);
+		from = bpk_reader_tensor(pack->reader, entry->base);
+		tensor->data = bpk_tensor_data(pack->reader, from);
 		tensor->off = bpk_tensor_off(from);
 		tensor->size = bpk_tensor_size(from);
 	}

@@ -279,7 +279,7 @@ static int list_entries(const struct folder *folder, tree_list_fn fn, void *cont
 			folder->npy ? NAME_SELF_TEXT TREE_NPY_SUFFIX : NAME_SELF_TEXT;
 
 		result = fn(context, self, strlen(self), false, NULL, 0, &entry,
-			    entry_id(&entry));
+			    entry_id(overlay, &entry));
 	}
 	more = overlay_seek(overlay, folder->kind, folder->prefix, folder->prefix_size,
 			    &entry);
@@ -315,7 +315,8 @@ static int list_entries(const struct folder *folder, tree_list_fn fn, void *cont
 			if (folder->dots != NAME_DOTS_SPLIT ||
 			    !prefix_exists(folder, sub, folder->prefix_size + part + 1))
 				result = list_component(folder, rest, part, false, &entry,
-							entry_id(&entry), fn, context);
+							entry_id(overlay, &entry), fn,
+							context);
 			more = overlay_next(overlay, &entry, &entry);
 		}
 		free(sub);
