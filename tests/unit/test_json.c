@@ -11,7 +11,8 @@ static void expect(const char *label, struct bpk_appender *out, const char *json
 		   size_t json_size)
 {
 	cr_expect_not(out->failed);
-	cr_expect(out->size == json_size && !memcmp(out->data, json, json_size),
+	cr_expect(out->size == json_size &&
+			  (!json_size || !memcmp(out->data, json, json_size)),
 		  "%s: %.*s", label, (int)out->size, (const char *)out->data);
 	bpk_append_done(out);
 }
