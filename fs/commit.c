@@ -5,9 +5,12 @@
  * renamed or rewritten, then what was made, in the order of making.
  */
 #include "commit.h"
+#include "base.h"
 #include "describe.h"
 #include "edit.h"
 #include "error.h"
+#include "journal.h"
+#include "rebase.h"
 #include "scalar_text.h"
 
 #include <errno.h>
@@ -21,10 +24,20 @@ struct commit {
 	struct mount *mount;
 	int (*progress)(void *context, uint64_t done, uint64_t total);
 	void *context;
-	bool changed; /* the pack is another file now */
+	struct frozen frozen;	 /* what goes into the new pack */
+	struct staged **sources; /* staged files that are copied: references */
+	size_t source_count;
+	size_t source_capacity;
+	struct pack *made; /* the new pack, as it was read back */
+	bool changed;	   /* the pack is another file now */
 	char left_out[512];
 	size_t left_out_count;
 };
+
+static int no_memory(struct bpk_error *error)
+{
+	return bpk_fail(error, -ENOMEM, BPK_ERR_MEMORY, BPK_NO_OFFSET, "no memory");
+}
 
 struct source {
 	struct entry entry;
@@ -64,8 +77,7 @@ static int add_base_tensor(struct commit *commit, struct bpk_writer *writer,
 
 	shape = reallocarray(NULL, bpk_tensor_rank(tensor) + 1, sizeof(*shape));
 	if (!shape)
-		return bpk_fail(error, -ENOMEM, BPK_ERR_MEMORY, BPK_NO_OFFSET,
-				"no memory");
+		return no_memory(error);
 	bpk_tensor_describe(tensor, shape, &desc);
 	if (source->entry.item) {
 		desc.name = source->entry.item->name;
@@ -99,8 +111,22 @@ static int add_staged_tensor(struct commit *commit, struct bpk_writer *writer,
 		desc.extra = bpk_tensor_extra(
 			bpk_reader_tensor(commit->mount->overlay.reader, item->described),
 			&desc.extra_size, &desc.extra_count);
+	if (bpk_grow((void **)&commit->sources, &commit->source_capacity,
+		     commit->source_count + 1, sizeof(*commit->sources)))
+		return no_memory(error);
+	commit->sources[commit->source_count++] = staged_ref(item->staged);
+	item->staged->frozen++;
 	bpk_writer_allow_odd_sizes(writer, item->described != NO_BASE);
 	return bpk_writer_add_range(writer, &desc, item->staged->fd, 0, size, error);
+}
+
+/* @entry goes into the pack; within a kind in name order. */
+static int freeze(struct commit *commit, const struct entry *entry,
+		  struct bpk_error *error)
+{
+	if (frozen_add(&commit->frozen, &commit->mount->overlay, entry))
+		return no_memory(error);
+	return 0;
 }
 
 static int add_tensors(struct commit *commit, struct bpk_writer *writer,
@@ -113,12 +139,20 @@ static int add_tensors(struct commit *commit, struct bpk_writer *writer,
 	int result = 0;
 
 	if (!sources)
-		return bpk_fail(error, -ENOMEM, BPK_ERR_MEMORY, BPK_NO_OFFSET,
-				"no memory");
+		return no_memory(error);
 	for (bool more = overlay_seek(overlay, ITEM_TENSOR, "", 0, &entry);
-	     more && count < capacity; more = overlay_next(overlay, &entry, &entry)) {
-		struct source *source = &sources[count++];
+	     more && count < capacity && !result;
+	     more = overlay_next(overlay, &entry, &entry)) {
+		struct source *source = &sources[count];
+		const struct item *item = entry.item;
 
+		if (item && item->staged && !item_data_valid(overlay, item)) {
+			leave_out(commit, item);
+			if (entry.base == NO_BASE)
+				continue;
+		}
+		count++;
+		result = freeze(commit, &entry, error);
 		source->entry = entry;
 		source->order =
 			entry.base != NO_BASE
@@ -130,13 +164,9 @@ static int add_tensors(struct commit *commit, struct bpk_writer *writer,
 	for (size_t i = 0; i < count && !result; i++) {
 		const struct item *item = sources[i].entry.item;
 
-		if (item && item->staged && item_data_valid(overlay, item)) {
+		if (item && item->staged && item_data_valid(overlay, item))
 			result = add_staged_tensor(commit, writer, item, error);
-			continue;
-		}
-		if (item && item->staged)
-			leave_out(commit, item);
-		if (sources[i].entry.base != NO_BASE)
+		else
 			result = add_base_tensor(commit, writer, &sources[i], error);
 	}
 	free(sources);
@@ -165,7 +195,9 @@ static int add_scalars(struct commit *commit, struct bpk_writer *writer,
 		value = entry.item ? entry.item->value
 				   : bpk_scalar_value(bpk_reader_scalar(
 					     commit->mount->overlay.reader, entry.base));
-		result = bpk_writer_set_scalar(writer, name, size, value, error);
+		result = freeze(commit, &entry, error);
+		if (!result)
+			result = bpk_writer_set_scalar(writer, name, size, value, error);
 	}
 	return result;
 }
@@ -193,18 +225,19 @@ static int add_metadata(struct commit *commit, struct bpk_writer *writer,
 						    entry.base),
 				&value_size);
 		}
-		result = bpk_writer_set_metadata(writer, name, size, value, value_size,
-						 error);
+		result = freeze(commit, &entry, error);
+		if (!result)
+			result = bpk_writer_set_metadata(writer, name, size, value,
+							 value_size, error);
 	}
 	return result;
 }
 
-static int still_the_same(void *context, int fd)
+/* Is the pack that would be replaced the one that was mounted? */
+static int check_unchanged(struct commit *commit)
 {
-	struct commit *commit = context;
 	struct stat now;
 
-	(void)fd;
 	if (stat(commit->mount->pack_path, &now) == 0 &&
 	    pack_is(commit->mount->overlay.pack, &now))
 		return 0;
@@ -212,41 +245,99 @@ static int still_the_same(void *context, int fd)
 	return -ESTALE;
 }
 
+/* The new pack is on disk, under its scratch name: does it open, is there still what
+ * it replaces, and does a journal know of it? */
+static int confirm(void *context, int fd)
+{
+	struct commit *commit = context;
+	int error = pack_open_fd(fd, &commit->made, NULL);
+
+	if (!error)
+		error = check_unchanged(commit);
+	if (!error)
+		error = journal_announce(commit->mount, &commit->made->stat);
+	return error;
+}
+
 static int pass_progress(void *context, uint64_t done, uint64_t total)
 {
 	struct commit *commit = context;
+	struct mount *mount = commit->mount;
 
+	__atomic_store_n(&mount->commit_done, done, __ATOMIC_RELAXED);
+	__atomic_store_n(&mount->commit_total, total, __ATOMIC_RELAXED);
 	return commit->progress ? commit->progress(commit->context, done, total) : 0;
 }
 
-static int write_pack(struct commit *commit, struct bpk_error *error)
+/* What the new pack is made of. Locked: from here on edits go elsewhere. */
+static int collect(struct commit *commit, struct bpk_writer *writer,
+		   struct bpk_error *error)
 {
-	const struct bpk_write_options options = {
-		.progress = pass_progress,
-		.confirm = still_the_same,
-		.context = commit,
-	};
-	struct bpk_writer *writer;
-	const void *extra;
 	size_t size, count;
-	int result = bpk_writer_new(NULL, &writer);
+	const void *extra =
+		bpk_reader_extra(commit->mount->overlay.reader, &size, &count);
+	int result;
 
-	if (result)
-		return bpk_fail(error, result, BPK_ERR_MEMORY, BPK_NO_OFFSET,
-				"no memory");
+	commit->frozen.stamp = commit->mount->overlay.stamp;
 	result = add_tensors(commit, writer, error);
 	if (!result)
 		result = add_scalars(commit, writer, error);
 	if (!result)
 		result = add_metadata(commit, writer, error);
-	extra = bpk_reader_extra(commit->mount->overlay.reader, &size, &count);
 	if (!result && extra)
 		result = bpk_writer_set_extra(writer, extra, size, count, error);
-	if (!result)
-		result = bpk_writer_write_file(writer, commit->mount->pack_path, &options,
-					       error);
-	bpk_writer_free(writer);
 	return result;
+}
+
+static int write_pack(struct commit *commit, struct bpk_error *error)
+{
+	struct mount *mount = commit->mount;
+	const struct bpk_write_options options = {
+		.progress = pass_progress,
+		.confirm = confirm,
+		.context = commit,
+		.scratch = mount->scratch_path,
+	};
+	struct bpk_writer *writer;
+	struct pack *old;
+	int result = bpk_writer_new(NULL, &writer);
+
+	if (result)
+		return no_memory(error);
+	pthread_mutex_lock(&mount->lock);
+	/* Ranges are copied from it after the lock is let go. */
+	old = pack_ref(mount->overlay.pack);
+	result = collect(commit, writer, error);
+	pthread_mutex_unlock(&mount->lock);
+	if (!result)
+		result = bpk_writer_write_file(writer, mount->pack_path, &options, error);
+	bpk_writer_free(writer);
+	pack_unref(old);
+	return result;
+}
+
+/* Is the new pack in place, though an error came after the rename? */
+static bool is_in_place(const struct commit *commit)
+{
+	struct stat now;
+
+	return commit->made && stat(commit->mount->pack_path, &now) == 0 &&
+	       pack_is(commit->made, &now);
+}
+
+static void release_sources(struct commit *commit)
+{
+	for (size_t i = 0; i < commit->source_count; i++)
+		commit->sources[i]->frozen--;
+	frozen_done(&commit->frozen, &commit->mount->overlay);
+}
+
+static void commit_done(struct commit *commit)
+{
+	for (size_t i = 0; i < commit->source_count; i++)
+		staged_unref(commit->sources[i]);
+	free(commit->sources);
+	pack_unref(commit->made);
 }
 
 /*
@@ -270,7 +361,8 @@ static int print_value(void *context, const struct item *item, enum change chang
 		fwrite(item->text->data, 1, item->text->size, out);
 		putc(0x0a, out);
 	} else if (item->staged) {
-		fprintf(out, "tensor %s = file %s\n", quoted, item->staged->name);
+		fprintf(out, "tensor %s = file %ju\n", quoted,
+			(uintmax_t)item->staged->number);
 	}
 	return 0;
 }
@@ -301,43 +393,218 @@ static int keep_edits(const struct mount *mount)
 	return result;
 }
 
-void commit_at_unmount(struct mount *mount,
+static void report(struct mount *mount, enum status status, int error,
+		   const char *message)
+{
+	pthread_mutex_lock(&mount->lock);
+	mount->result = status;
+	mount->commit_error = error;
+	snprintf(mount->message, sizeof(mount->message), "%s", message);
+	pthread_mutex_unlock(&mount->lock);
+}
+
+/* The new pack is where the old one was: the mount goes on over it. */
+static int go_over(struct commit *commit)
+{
+	struct mount *mount = commit->mount;
+	int error;
+
+	pthread_mutex_lock(&mount->lock);
+	error = mount_rebase(mount, commit->made, &commit->frozen);
+	release_sources(commit);
+	pthread_mutex_unlock(&mount->lock);
+	return error;
+}
+
+static enum status tell_failure(struct commit *commit, const struct bpk_error *error,
+				char *message, size_t size)
+{
+	const char *path = commit->mount->pack_path;
+
+	if (commit->changed) {
+		snprintf(message, size,
+			 "%s: not committed: the pack changed on disk since it was "
+			 "mounted, nothing was overwritten",
+			 path);
+		return STATUS_PACK_CHANGED;
+	}
+	snprintf(message, size, "%s: %s%s", path,
+		 is_in_place(commit) ? "" : "not committed: ", error->message);
+	return STATUS_COMMIT_FAILED;
+}
+
+static void tell_left_out(const struct commit *commit, char *message, size_t size)
+{
+	snprintf(message, size, "%s: committed, but %zu invalid edit%s left out: %s",
+		 commit->mount->pack_path, commit->left_out_count,
+		 commit->left_out_count == 1 ? " was" : "s were", commit->left_out);
+}
+
+/* One commit; the writer lock is held. */
+static enum status run(struct mount *mount, bool live,
 		       int (*progress)(void *context, uint64_t done, uint64_t total),
-		       void *context)
+		       void *context, bool *ret_in_place)
 {
 	struct commit commit = { .mount = mount,
 				 .progress = progress,
 				 .context = context };
 	struct bpk_error error = { .message = "" };
-	const char *why = error.message;
+	char message[sizeof(mount->message)] = "";
+	enum status status = STATUS_OK;
+	int result = check_unchanged(&commit);
+	bool in_place;
 
+	if (!result)
+		result = write_pack(&commit, &error);
+	if (result)
+		status = tell_failure(&commit, &error, message, sizeof(message));
+	else if (commit.left_out_count)
+		status = STATUS_INVALID_LEFT_OUT;
+	if (status == STATUS_INVALID_LEFT_OUT)
+		tell_left_out(&commit, message, sizeof(message));
+	in_place = !result || is_in_place(&commit);
+	if (status == STATUS_INVALID_LEFT_OUT)
+		result = -EINVAL;
+	if (live && in_place) {
+		int over = go_over(&commit);
+
+		if (over) {
+			result = over;
+			status = STATUS_COMMIT_FAILED;
+			snprintf(message, sizeof(message),
+				 "%s: committed, but the mount cannot go on over the new "
+				 "pack: %s; unmount it",
+				 mount->pack_path, strerror(-over));
+		}
+	} else {
+		pthread_mutex_lock(&mount->lock);
+		release_sources(&commit);
+		pthread_mutex_unlock(&mount->lock);
+	}
+	journal_settle(mount, in_place);
+	commit_done(&commit);
+	report(mount, status, result, message);
+	*ret_in_place = in_place;
+	return status;
+}
+
+enum status commit_now(struct mount *mount,
+		       int (*progress)(void *context, uint64_t done, uint64_t total),
+		       void *context)
+{
+	enum status status = STATUS_OK;
+	bool dirty, in_place;
+
+	pthread_mutex_lock(&mount->writer_lock);
+	pthread_mutex_lock(&mount->lock);
+	dirty = mount->writable && overlay_dirty(&mount->overlay);
+	mount->commit_done = mount->commit_total = 0;
+	mount->committing = dirty;
+	pthread_mutex_unlock(&mount->lock);
+	if (dirty)
+		status = run(mount, true, progress, context, &in_place);
+	else
+		report(mount, STATUS_OK, 0, "");
+	pthread_mutex_lock(&mount->lock);
+	mount->committing = false;
+	pthread_mutex_unlock(&mount->lock);
+	pthread_mutex_unlock(&mount->writer_lock);
+	return status;
+}
+
+/* The edits stay where the next writable mount finds them. */
+static void keep(struct mount *mount)
+{
+	char message[sizeof(mount->message)];
+	int listed = keep_edits(mount), saved;
+
+	staging_free_reserve(&mount->staging);
+	saved = journal_save(mount);
+	snprintf(message, sizeof(message), "%.700s; %s %s", mount->message,
+		 !saved	   ? "the edits are kept for the next writable mount in"
+		 : !listed ? "the edits are listed and staged in"
+			   : "the list of edits could not be kept, staged bytes are in",
+		 mount->staging.path);
+	snprintf(mount->message, sizeof(mount->message), "%s", message);
+	mount->kept = true;
+}
+
+void commit_at_unmount(struct mount *mount,
+		       int (*progress)(void *context, uint64_t done, uint64_t total),
+		       void *context)
+{
+	enum status status;
+	bool in_place;
+
+	/* Commits that somebody asked for while it was mounted are over first. */
+	pthread_mutex_lock(&mount->lock);
+	while (mount->committers)
+		pthread_cond_wait(&mount->idle, &mount->lock);
+	pthread_mutex_unlock(&mount->lock);
 	mount->result = STATUS_OK;
 	mount->message[0] = '\0';
-	if (mount->writable)
+	if (mount->writable && !mount->discard)
 		edit_settle(mount);
-	if (!mount->writable || !overlay_dirty(&mount->overlay))
+	if (!mount->writable || mount->discard || !overlay_dirty(&mount->overlay))
 		return;
-	if (still_the_same(&commit, -1) || write_pack(&commit, &error)) {
-		int kept = keep_edits(mount);
+	pthread_mutex_lock(&mount->writer_lock);
+	status = run(mount, false, progress, context, &in_place);
+	pthread_mutex_unlock(&mount->writer_lock);
+	if (!in_place && status != STATUS_OK)
+		keep(mount);
+}
 
-		mount->result =
-			commit.changed ? STATUS_PACK_CHANGED : STATUS_COMMIT_FAILED;
-		if (commit.changed)
-			why = "the pack changed on disk since it was mounted, nothing "
-			      "was "
-			      "overwritten";
-		snprintf(mount->message, sizeof(mount->message),
-			 "%s: not committed: %s; %s %s", mount->pack_path, why,
-			 kept ? "the list of edits could not be kept, staged bytes are in"
-			      : "the edits are kept in",
-			 mount->staging.path);
-		return;
+/* A commit that was asked for by fsync(2) -------------------------------------- */
+
+struct request {
+	struct mount *mount;
+	void (*done)(void *context, int error);
+	void *context;
+};
+
+static void *serve_request(void *context)
+{
+	struct request *request = context;
+	struct mount *mount = request->mount;
+	int error;
+
+	commit_now(mount, NULL, NULL);
+	pthread_mutex_lock(&mount->lock);
+	error = mount->commit_error;
+	pthread_mutex_unlock(&mount->lock);
+	request->done(request->context, error);
+	free(request);
+	pthread_mutex_lock(&mount->lock);
+	if (!--mount->committers)
+		pthread_cond_signal(&mount->idle);
+	pthread_mutex_unlock(&mount->lock);
+	return NULL;
+}
+
+int commit_request(struct mount *mount, void (*done)(void *context, int error),
+		   void *context)
+{
+	struct request *request = malloc(sizeof(*request));
+	pthread_attr_t attributes;
+	pthread_t thread;
+	int error = ENOMEM;
+
+	if (!request)
+		return -ENOMEM;
+	*request = (struct request) { mount, done, context };
+	pthread_mutex_lock(&mount->lock);
+	mount->committers++;
+	pthread_mutex_unlock(&mount->lock);
+	if (pthread_attr_init(&attributes) == 0) {
+		pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+		error = pthread_create(&thread, &attributes, serve_request, request);
+		pthread_attr_destroy(&attributes);
 	}
-	if (commit.left_out_count) {
-		mount->result = STATUS_INVALID_LEFT_OUT;
-		snprintf(mount->message, sizeof(mount->message),
-			 "%s: committed, but %zu invalid edit%s left out: %s",
-			 mount->pack_path, commit.left_out_count,
-			 commit.left_out_count == 1 ? " was" : "s were", commit.left_out);
-	}
+	if (!error)
+		return 0;
+	free(request);
+	pthread_mutex_lock(&mount->lock);
+	mount->committers--;
+	pthread_mutex_unlock(&mount->lock);
+	return -error;
 }

@@ -4,6 +4,7 @@
 #include "control.h"
 #include "log.h"
 #include "mount_point.h"
+#include "progress.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -135,24 +136,45 @@ static enum status await(int socket_fd, int process_fd, struct report *report)
 	return STATUS_COMMIT_FAILED;
 }
 
-enum status control_unmount(const char *mount_point)
+/* The mount there, open; -1 when there is none of ours, which is said. */
+static int open_mount(const char *mount_point, struct control_info *ret_info)
+{
+	int fd = open(mount_point, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0) {
+		mount_point_complain(mount_point, errno);
+		return -1;
+	}
+	if (ioctl(fd, CONTROL_INFO, ret_info) == 0) {
+		ret_info->message[sizeof(ret_info->message) - 1] = '\0';
+		return fd;
+	}
+	log_line("%s: no bpkfs is mounted there", mount_point);
+	close(fd);
+	return -1;
+}
+
+static enum status unmount(const char *mount_point, bool discard)
 {
 	struct report report = { .message = "" };
+	struct control_info info;
 	char name[CONTROL_NAME_SIZE] = "", *path = realpath(mount_point, NULL);
 	int mount_fd = -1, socket_fd = -1, process_fd = -1, error;
 	enum status status = STATUS_MOUNT_POINT;
+	int32_t drop = discard;
 	pid_t daemon;
 
 	if (path)
-		mount_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (mount_fd < 0) {
+		mount_fd = open_mount(path, &info);
+	else
 		mount_point_complain(mount_point, errno);
+	if (mount_fd < 0)
 		goto out;
-	}
 	socket_fd = open_socket(name);
 	daemon = daemon_of(mount_fd);
 	if (socket_fd < 0 || daemon <= 0 ||
-	    ioctl(mount_fd, CONTROL_REPORT_TO, name) < 0) {
+	    ioctl(mount_fd, CONTROL_REPORT_TO, name) < 0 ||
+	    ioctl(mount_fd, CONTROL_DISCARD, &drop) < 0) {
 		log_line("%s: no bpkfs is mounted there", mount_point);
 		goto out;
 	}
@@ -165,6 +187,10 @@ enum status control_unmount(const char *mount_point)
 			 error == -EBUSY ? " (a file or folder in it is still in use); "
 					   "nothing was committed or lost"
 					 : "");
+		drop = 0;
+		mount_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		if (mount_fd >= 0)
+			ioctl(mount_fd, CONTROL_DISCARD, &drop);
 		goto out;
 	}
 	status = await(socket_fd, process_fd, &report);
@@ -179,4 +205,107 @@ out:
 		close(process_fd);
 	free(path);
 	return status;
+}
+
+enum status control_unmount(const char *mount_point)
+{
+	return unmount(mount_point, false);
+}
+
+enum status control_discard(const char *mount_point)
+{
+	return unmount(mount_point, true);
+}
+
+enum status control_discard_left(const char *pack, const char *path)
+{
+	struct staging staging;
+	struct stat st;
+	pid_t owner = 0;
+	int error;
+
+	if (lstat(path, &st) < 0 && errno == ENOENT) {
+		log_line("%s: no edits are left of an earlier mount", pack);
+		return STATUS_OK;
+	}
+	error = staging_open(&staging, path, &owner);
+	if (!error) {
+		staging_close(&staging, true);
+		return STATUS_OK;
+	}
+	if (error == -EBUSY)
+		log_line("%s: mounted writable by process %ld: \"bpkfs --discard\" wants "
+			 "its mount point",
+			 pack, (long)owner);
+	else
+		log_line("%s: cannot drop %s: %s", pack, path, strerror(-error));
+	return error == -EBUSY ? STATUS_IN_USE : STATUS_CANNOT_STAGE;
+}
+
+enum status control_commit(const char *mount_point)
+{
+	struct control_info info;
+	int fd = open_mount(mount_point, &info);
+	struct progress progress;
+	enum status status = STATUS_OK;
+	int error;
+
+	if (fd < 0)
+		return STATUS_MOUNT_POINT;
+	if (!info.writable) {
+		log_line("%s: mounted read-only: there is nothing to commit",
+			 mount_point);
+		close(fd);
+		return STATUS_OK;
+	}
+	progress_start(&progress, fd);
+	error = fsync(fd) < 0 ? errno : 0;
+	progress_end(&progress);
+	if (ioctl(fd, CONTROL_INFO, &info) < 0)
+		error = errno;
+	else
+		status = (enum status)info.status;
+	info.message[sizeof(info.message) - 1] = '\0';
+	close(fd);
+	if (status != STATUS_OK)
+		log_line("%s", info.message);
+	else if (error)
+		log_line("%s: %s", mount_point, strerror(error));
+	return status != STATUS_OK || !error ? status : STATUS_COMMIT_FAILED;
+}
+
+/* A file of .bpkfs/ to stdout. */
+static bool print_file(int mount_fd, const char *name)
+{
+	int fd = openat(mount_fd, name, O_RDONLY | O_CLOEXEC);
+	char buffer[4096];
+	ssize_t got;
+
+	if (fd < 0)
+		return false;
+	while ((got = read(fd, buffer, sizeof(buffer))) > 0)
+		fwrite(buffer, 1, (size_t)got, stdout);
+	close(fd);
+	return got == 0;
+}
+
+enum status control_status(const char *mount_point)
+{
+	struct control_info info;
+	int fd = open_mount(mount_point, &info);
+	bool printed;
+
+	if (fd < 0)
+		return STATUS_MOUNT_POINT;
+	printed = print_file(fd, ".bpkfs/status") && print_file(fd, ".bpkfs/changes");
+	close(fd);
+	if (info.committing)
+		printf("a commit is under way: %" PRIu64 " of %" PRIu64 " bytes\n",
+		       info.done, info.total);
+	else if (info.message[0])
+		printf("the last commit: %s\n", info.message);
+	if (printed)
+		return STATUS_OK;
+	log_line("%s: %s", mount_point, strerror(errno));
+	return STATUS_MOUNT_POINT;
 }

@@ -1,5 +1,6 @@
 /*
- * control.h - bpkfs --unmount and the daemon it talks to.
+ * control.h - bpkfs --unmount, --commit, --discard and --status, and the daemon that
+ * they talk to.
  *
  * The caller makes a datagram socket with an abstract random name, tells the
  * daemon that name (an ioctl on the mount), unmounts, and waits for the one report
@@ -14,6 +15,15 @@
 
 /* Commit, unmount, wait for the daemon. Prints why when it is not STATUS_OK. */
 enum status control_unmount(const char *mount_point);
+
+/* Commit, stay mounted. Prints why when it is not STATUS_OK. */
+enum status control_commit(const char *mount_point);
+/* Drop all edits, unmount, wait for the daemon. */
+enum status control_discard(const char *mount_point);
+/* Drop what is left in @staging of edits of @pack, which nobody has mounted. */
+enum status control_discard_left(const char *pack, const char *staging);
+/* Print what is mounted, what changed, and how the last commit went. */
+enum status control_status(const char *mount_point);
 
 /* The daemon's side: tell @name (may be ""). */
 void control_report(const char *name, enum status status, const char *message);

@@ -22,24 +22,35 @@ static int count_change(void *context, const struct item *item, enum change chan
 
 char *describe_status(const struct mount *mount, size_t *ret_size)
 {
-	struct bpk_appender path = { 0 };
+	struct bpk_appender path = { 0 }, error = { 0 };
 	char *text = NULL;
 	size_t changes = 0;
 	FILE *out;
 
 	bpk_json_string(&path, mount->pack_path, strlen(mount->pack_path));
-	out = path.failed ? NULL : open_memstream(&text, ret_size);
+	if (mount->message[0])
+		bpk_json_string(&error, mount->message, strlen(mount->message));
+	else
+		bpk_append_raw(&error, "null", 4);
+	out = path.failed || error.failed ? NULL : open_memstream(&text, ret_size);
 	if (!out) {
 		bpk_append_done(&path);
+		bpk_append_done(&error);
 		return NULL;
 	}
 	overlay_each_change(&mount->overlay, count_change, &changes);
 	fprintf(out, "{\"pid\":%ld,\"pack\":", (long)getpid());
 	fwrite(path.data, 1, path.size, out);
 	bpk_append_done(&path);
-	fprintf(out, ",\"mode\":\"%s\",\"dirty\":%s,\"changes\":%zu,\"commit\":\"idle\"",
-		mount->writable ? "rw" : "ro", changes ? "true" : "false", changes);
-	fprintf(out, ",\"last_error\":null}\n");
+	fprintf(out, ",\"mode\":\"%s\",\"dirty\":%s,\"changes\":%zu,\"commit\":\"%s\"",
+		mount->writable ? "rw" : "ro", changes ? "true" : "false", changes,
+		mount->committing ? "running" : "idle");
+	fprintf(out, ",\"done\":%" PRIu64 ",\"total\":%" PRIu64,
+		__atomic_load_n(&mount->commit_done, __ATOMIC_RELAXED),
+		__atomic_load_n(&mount->commit_total, __ATOMIC_RELAXED));
+	fprintf(out, ",\"last_status\":%d,\"last_error\":%.*s}\n", (int)mount->result,
+		(int)error.size, (const char *)error.data);
+	bpk_append_done(&error);
 	if (fclose(out) == 0)
 		return text;
 	free(text);

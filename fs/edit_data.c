@@ -126,12 +126,20 @@ static int make_staged(struct mount *mount, struct item *item, bool copy)
 	struct staged *staged;
 	int error;
 
-	if (item->staged)
+	/* A commit that is under way copies from it: that goes on with what it was. */
+	if (item->staged && !item->staged->frozen)
 		return 0;
 	error = staged_new(&mount->staging, &staged);
 	if (error)
 		return error;
-	if (copy && item->base != NO_BASE) {
+	if (copy && item->staged) {
+		error = staged_copy(staged, item->staged->fd, 0,
+				    staged_size(item->staged));
+		if (error) {
+			staged_unref(staged);
+			return error;
+		}
+	} else if (copy && item->base != NO_BASE) {
 		const struct bpk_tensor *tensor =
 			bpk_reader_tensor(item_reader(&mount->overlay, item), item->base);
 
@@ -143,6 +151,7 @@ static int make_staged(struct mount *mount, struct item *item, bool copy)
 			return error;
 		}
 	}
+	staged_unref(item->staged);
 	item->staged = staged;
 	return 0;
 }

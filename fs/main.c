@@ -12,6 +12,7 @@
 #include "channel.h"
 #include "commit.h"
 #include "control.h"
+#include "journal.h"
 #include "log.h"
 #include "mount_point.h"
 #include "notify.h"
@@ -93,14 +94,47 @@ static enum status open_staging(struct daemon *daemon)
 			 daemon->staging_path, strerror(-error));
 		return STATUS_CANNOT_STAGE;
 	}
-	if (faccessat(mount->staging.dir_fd, STAGING_KEPT, F_OK, 0) == 0) {
-		log_line("%s: edits of a commit that failed are kept in %s (see "
-			 "kept-edits "
-			 "there): move the folder away first",
-			 daemon->options->pack, daemon->staging_path);
+	mount->scratch_path = paths_scratch(daemon->pack_path, &mount->staging);
+	if (!mount->scratch_path) {
+		log_line("no memory");
 		staging_close(&mount->staging, false);
 		return STATUS_CANNOT_STAGE;
 	}
+	return STATUS_OK;
+}
+
+/* What an earlier mount left in the staging folder comes back, or may go. */
+static enum status bring_back(struct daemon *daemon)
+{
+	struct mount *mount = &daemon->mount;
+	enum journal_state state;
+	size_t count = 0;
+	int error = journal_look(mount, &state);
+
+	if (!error && state == JOURNAL_NONE &&
+	    faccessat(mount->staging.dir_fd, STAGING_KEPT, F_OK, 0) == 0)
+		state = JOURNAL_FOREIGN;
+	if (!error && state == JOURNAL_EDITS)
+		error = journal_replay(mount, &count);
+	if (error || state == JOURNAL_FOREIGN) {
+		log_line("%s: edits that were not committed are in %s%s%s; \"bpkfs "
+			 "--discard %s\" drops them",
+			 daemon->options->pack, daemon->staging_path,
+			 error ? " and cannot be read: "
+			       : ", but the pack is another one now",
+			 error ? strerror(-error) : "", daemon->options->pack);
+		staging_close(&mount->staging, false);
+		return STATUS_CANNOT_STAGE;
+	}
+	unlink(mount->scratch_path);
+	if (state == JOURNAL_NONE)
+		staging_clear(&mount->staging);
+	unlinkat(mount->staging.dir_fd, STAGING_KEPT, 0);
+	if (count)
+		log_line("%s: %zu edit%s that %s not committed %s back; see "
+			 ".bpkfs/changes",
+			 daemon->options->pack, count, count == 1 ? "" : "s",
+			 count == 1 ? "was" : "were", count == 1 ? "is" : "are");
 	return STATUS_OK;
 }
 
@@ -133,19 +167,16 @@ static int tell_progress(void *context, uint64_t done, uint64_t total)
 static enum status finish(struct daemon *daemon, struct session *session)
 {
 	struct mount *mount = &daemon->mount;
-	bool failed;
 
 	commit_at_unmount(mount, tell_progress, daemon);
-	failed = mount->result == STATUS_COMMIT_FAILED ||
-		 mount->result == STATUS_PACK_CHANGED;
 	if (mount->message[0])
 		log_line("%s", mount->message);
-	mount->staging.keep = failed;
+	mount->staging.keep = mount->kept;
 	for (size_t i = 0; i < mount->handle_count; i++)
 		handle_free(mount, i);
 	free(mount->handles);
 	mount_done(mount);
-	staging_close(&mount->staging, !failed);
+	staging_close(&mount->staging, !mount->kept);
 	control_report(session->report_to, mount->result, mount->message);
 	return mount->result;
 }
@@ -185,6 +216,8 @@ static enum status serve(struct daemon *daemon)
 	struct session session = { .mount = mount };
 	enum status status = mount->writable ? open_staging(daemon) : STATUS_OK;
 
+	if (!status && mount->writable)
+		status = bring_back(daemon);
 	if (status)
 		return status;
 	if (mount_init(mount) || channel_open(&daemon->channel, daemon->options,
@@ -244,7 +277,9 @@ static enum status mount_pack(const struct options *options)
 	struct daemon daemon = {
 		.options = options,
 		.background = { .ready_fd = -1 },
-		.mount = { .lock = PTHREAD_MUTEX_INITIALIZER,
+		.mount = { .writer_lock = PTHREAD_MUTEX_INITIALIZER,
+			   .lock = PTHREAD_MUTEX_INITIALIZER,
+			   .idle = PTHREAD_COND_INITIALIZER,
 			   .staging = { .dir_fd = -1, .lock_fd = -1 } },
 	};
 	bool caller = false;
@@ -270,8 +305,28 @@ static enum status mount_pack(const struct options *options)
 			mount_point_done(&daemon.point);
 	}
 	mount_done(&daemon.mount);
+	free(daemon.mount.scratch_path);
 	free(daemon.staging_path);
 	free(daemon.pack_path);
+	return status;
+}
+
+/* Of a mount, or of a pack whose edits an earlier mount left behind. */
+static enum status discard(const struct options *options)
+{
+	char *pack, *staging;
+	enum status status;
+	struct stat st;
+
+	if (stat(options->mount_point, &st) < 0 || !S_ISREG(st.st_mode))
+		return control_discard(options->mount_point);
+	pack = paths_pack(options->mount_point);
+	staging = pack ? paths_staging(pack, NULL) : NULL;
+	status = staging ? control_discard_left(pack, staging) : STATUS_CANNOT_OPEN;
+	if (!staging)
+		log_line("%s: %s", options->mount_point, strerror(errno));
+	free(staging);
+	free(pack);
 	return status;
 }
 
@@ -295,6 +350,15 @@ int main(int argc, char **argv)
 		switch (options.command) {
 		case COMMAND_UNMOUNT:
 			status = control_unmount(options.mount_point);
+			break;
+		case COMMAND_COMMIT:
+			status = control_commit(options.mount_point);
+			break;
+		case COMMAND_DISCARD:
+			status = discard(&options);
+			break;
+		case COMMAND_STATUS:
+			status = control_status(options.mount_point);
 			break;
 		case COMMAND_HELP:
 			options_help();

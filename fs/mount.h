@@ -1,8 +1,10 @@
 /*
  * mount.h - the whole state of one mount.
  *
- * Lock order. There is one lock, mount.lock, over the overlay, the nodes and the
- * handles. It is held for a look-up or an edit of tables in memory, and for a
+ * Lock order: mount.writer_lock, mount.lock, staging.lock. mount.writer_lock makes
+ * commits and journals come one after the other. It is held for as long as one takes,
+ * and by no handler that answers at once. mount.lock is over the overlay, the nodes and
+ * the handles. It is held for a look-up or an edit of tables in memory, and for a
  * write into the staging area, whose order against a truncate or a rename must be
  * the order of the edits. That includes the copy of a tensor's old bytes which a
  * first write into the middle of it needs: others wait for that copy. It is never
@@ -26,7 +28,8 @@ struct handle;
 
 struct mount {
 	/* Constant while mounted. */
-	char *pack_path; /* absolute, symlinks resolved */
+	char *pack_path;    /* absolute, symlinks resolved */
+	char *scratch_path; /* of a new pack until it is renamed */
 	bool writable;
 	enum name_dots dots;
 	uid_t uid;
@@ -34,6 +37,9 @@ struct mount {
 	mode_t file_mode;
 	mode_t folder_mode;
 	struct staging staging;
+
+	/* Held by whoever writes the journal or the pack, before mount.lock. */
+	pthread_mutex_t writer_lock;
 
 	pthread_mutex_t lock; /* guards all below */
 	struct overlay overlay;
@@ -48,9 +54,16 @@ struct mount {
 	/* What the pack's descriptions show now, or did before the last edit. */
 	struct rendered *rendered[RENDERED_COUNT];
 
-	/* Written by the commit at the end, when nothing else runs. */
+	/* How the last commit went; and the one that is under way. */
 	enum status result;
 	char message[1024];
+	int commit_error; /* what fsync(2) of a folder says of it: 0 or -errno */
+	bool committing;
+	unsigned committers;		    /* threads that do or wait to; see idle */
+	pthread_cond_t idle;		    /* the last of them is done */
+	bool discard;			    /* at unmount nothing is committed */
+	bool kept;			    /* the staging folder is for the next mount */
+	uint64_t commit_done, commit_total; /* bytes; atomic */
 };
 
 /* What is kept beside the overlay, which is there: nothing known to the kernel. 0 or

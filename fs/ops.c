@@ -413,26 +413,60 @@ static void ops_statfs(fuse_req_t req, fuse_ino_t ino)
 
 /* The session -------------------------------------------------------------- */
 
+static int count_change(void *context, const struct item *item, enum change change)
+{
+	(void)item;
+	(void)change;
+	++*(int32_t *)context;
+	return 0;
+}
+
+static void tell_info(struct mount *mount, struct control_info *ret_info)
+{
+	struct control_info info = { .writable = mount->writable };
+
+	pthread_mutex_lock(&mount->lock);
+	info.status = (int32_t)mount->result;
+	info.committing = mount->committing;
+	info.done = __atomic_load_n(&mount->commit_done, __ATOMIC_RELAXED);
+	info.total = __atomic_load_n(&mount->commit_total, __ATOMIC_RELAXED);
+	memcpy(info.message, mount->message, sizeof(info.message));
+	overlay_each_change(&mount->overlay, count_change, &info.changes);
+	pthread_mutex_unlock(&mount->lock);
+	*ret_info = info;
+}
+
 static void ops_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned int command, void *arg,
 		      struct fuse_file_info *fi, unsigned flags, const void *in,
 		      size_t in_size, size_t out_size)
 {
 	struct session *session = fuse_req_userdata(req);
+	struct mount *mount = session->mount;
+	struct control_info info;
+	int32_t discard;
 
 	(void)ino;
 	(void)arg;
 	(void)fi;
 	(void)flags;
-	(void)out_size;
-	if (command != CONTROL_REPORT_TO || in_size != CONTROL_NAME_SIZE) {
+	if (command == CONTROL_REPORT_TO && in_size == CONTROL_NAME_SIZE) {
+		pthread_mutex_lock(&mount->lock);
+		memcpy(session->report_to, in, CONTROL_NAME_SIZE);
+		session->report_to[CONTROL_NAME_SIZE - 1] = '\0';
+		pthread_mutex_unlock(&mount->lock);
+		fuse_reply_ioctl(req, 0, NULL, 0);
+	} else if (command == CONTROL_INFO && out_size == sizeof(info)) {
+		tell_info(mount, &info);
+		fuse_reply_ioctl(req, 0, &info, sizeof(info));
+	} else if (command == CONTROL_DISCARD && in_size == sizeof(discard)) {
+		memcpy(&discard, in, sizeof(discard));
+		pthread_mutex_lock(&mount->lock);
+		mount->discard = discard != 0;
+		pthread_mutex_unlock(&mount->lock);
+		fuse_reply_ioctl(req, 0, NULL, 0);
+	} else {
 		fuse_reply_err(req, ENOTTY);
-		return;
 	}
-	pthread_mutex_lock(&session->mount->lock);
-	memcpy(session->report_to, in, CONTROL_NAME_SIZE);
-	session->report_to[CONTROL_NAME_SIZE - 1] = '\0';
-	pthread_mutex_unlock(&session->mount->lock);
-	fuse_reply_ioctl(req, 0, NULL, 0);
 }
 
 static void ops_init(void *userdata, struct fuse_conn_info *conn)
@@ -465,6 +499,7 @@ const struct fuse_lowlevel_ops bpkfs_ops = {
 	.readdir = ops_readdir,
 	.readdirplus = ops_readdirplus,
 	.releasedir = ops_releasedir,
+	.fsyncdir = ops_fsyncdir,
 	.open = ops_open,
 	.create = ops_create,
 	.read = ops_read,

@@ -30,6 +30,19 @@ struct handle {
 #define CONTROL_NAME_SIZE 64
 #define CONTROL_REPORT_TO _IOW('b', 1, char[CONTROL_NAME_SIZE])
 
+/* How the last commit went, and how far the one is that is under way. */
+struct control_info {
+	int32_t writable;
+	int32_t status; /* enum status of the last one */
+	int32_t committing;
+	int32_t changes; /* edits that are not committed */
+	uint64_t done, total;
+	char message[1024];
+};
+#define CONTROL_INFO _IOR('b', 2, struct control_info)
+/* Nothing is to be committed at unmount (1), or it is after all (0). */
+#define CONTROL_DISCARD _IOW('b', 3, int32_t)
+
 /* userdata of the session. */
 struct session {
 	struct mount *mount;
@@ -69,6 +82,8 @@ void ops_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 		 struct fuse_file_info *fi);
 void ops_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 		     struct fuse_file_info *fi);
+void ops_fsyncdir(fuse_req_t req, fuse_ino_t ino, int datasync,
+		  struct fuse_file_info *fi);
 void ops_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
 /* ops_name.c */
 void ops_unlink(fuse_req_t req, fuse_ino_t parent, const char *name);

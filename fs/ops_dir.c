@@ -3,6 +3,7 @@
  * is read is whole whatever is edited meanwhile; offsets are positions in that.
  */
 #include "base.h"
+#include "commit.h"
 #include "ops.h"
 
 #include <errno.h>
@@ -237,4 +238,24 @@ void ops_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	handle_free(mount, fi->fh);
 	pthread_mutex_unlock(&mount->lock);
 	fuse_reply_err(req, 0);
+}
+
+static void reply_commit(void *context, int error)
+{
+	fuse_reply_err(context, -error);
+}
+
+/* fsync(2) of a folder, as sync(1) does it: a commit. */
+void ops_fsyncdir(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi)
+{
+	struct mount *mount = ops_mount(req);
+	int error = 0;
+
+	(void)ino;
+	(void)datasync;
+	(void)fi;
+	if (mount->writable)
+		error = commit_request(mount, reply_commit, req);
+	if (error || !mount->writable)
+		fuse_reply_err(req, -error);
 }

@@ -8,6 +8,7 @@
 #include "content.h"
 #include "describe.h"
 #include "edit.h"
+#include "journal.h"
 #include "ops.h"
 #include "reading.h"
 
@@ -246,12 +247,12 @@ void ops_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	fuse_reply_err(req, 0);
 }
 
-/* What is written counts as on a close, and a tensor's new bytes reach the disk. */
+/* What is written counts as on a close, and survives whatever comes. */
 void ops_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi)
 {
 	struct mount *mount = ops_mount(req);
 	struct node *node = ops_begin(req, ino);
-	struct staged *staged = NULL;
+	struct staged *scratch = NULL;
 	const struct handle *handle;
 	int error = 0;
 
@@ -259,18 +260,22 @@ void ops_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_in
 	if (!node)
 		return;
 	handle = handle_get(mount, fi->fh);
-	if (handle && handle->writer) {
+	if (mount->writable && node->type == NODE_ENTRY) {
 		struct entry entry = node_entry(&mount->overlay, node);
 
-		error = content_is_text(&entry) ? edit_flush(mount, node) : 0;
-		if (entry.item && entry.item->staged)
-			staged = staged_ref(entry.item->staged);
+		if (handle && handle->writer && content_is_text(&entry))
+			error = edit_flush(mount, node);
+		if (entry.kind == ITEM_SCRATCH)
+			scratch = staged_ref(entry.item->staged);
 	}
 	pthread_mutex_unlock(&mount->lock);
-	if (staged) {
-		if (fsync(staged->fd) < 0)
+	if (scratch) {
+		if (fsync(scratch->fd) < 0)
 			error = -errno;
-		staged_unref(staged);
+		staged_unref(scratch);
+	} else if (mount->writable && !error) {
+		/* Whoever has it open: sync(1) opens files to read. */
+		error = journal_save(mount);
 	}
 	fuse_reply_err(req, -error);
 }

@@ -21,6 +21,15 @@ void options_help(void)
 	      "                                        new pack at unmount\n"
 	      "       bpkfs --unmount MOUNTPOINT       commit, unmount, wait; the exit\n"
 	      "                                        status is the commit's\n"
+	      "       bpkfs --commit MOUNTPOINT        commit now, stay mounted\n"
+	      "       bpkfs --discard MOUNTPOINT       drop all edits that are not\n"
+	      "                                        committed, unmount\n"
+	      "       bpkfs --discard PACK             drop edits that an earlier mount "
+	      "of\n"
+	      "                                        PACK left behind\n"
+	      "       bpkfs --status MOUNTPOINT        what is mounted, what changed, "
+	      "how\n"
+	      "                                        the last commit went\n"
 	      "\n"
 	      "Returns when the mount answers. PACK may be given without .bpk. A "
 	      "missing\n"
@@ -271,6 +280,9 @@ enum status options_parse(struct options *options, int argc, char **argv)
 {
 	static const struct option long_options[] = {
 		{ "unmount", no_argument, NULL, 'u' },
+		{ "commit", no_argument, NULL, 'c' },
+		{ "discard", no_argument, NULL, 'D' },
+		{ "status", no_argument, NULL, 'S' },
 		{ "help", no_argument, NULL, 'h' },
 		{ "version", no_argument, NULL, 'V' },
 		{ NULL, 0, NULL, 0 },
@@ -298,6 +310,15 @@ enum status options_parse(struct options *options, int argc, char **argv)
 		case 'u':
 			options->command = COMMAND_UNMOUNT;
 			break;
+		case 'c':
+			options->command = COMMAND_COMMIT;
+			break;
+		case 'D':
+			options->command = COMMAND_DISCARD;
+			break;
+		case 'S':
+			options->command = COMMAND_STATUS;
+			break;
 		case 'h':
 			options->command = COMMAND_HELP;
 			return STATUS_OK;
@@ -309,7 +330,7 @@ enum status options_parse(struct options *options, int argc, char **argv)
 				 argv[optind - 1]);
 			return STATUS_USAGE;
 		default:
-			if (optopt && optopt != 'u')
+			if (optopt && !strchr("ucDS", optopt))
 				log_line("unknown option \"-%c\"; see bpkfs --help",
 					 optopt);
 			else

@@ -4,6 +4,7 @@
 #include "paths.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,23 +28,62 @@ char *paths_pack(const char *given)
 	return path;
 }
 
-char *paths_staging(const char *pack, const char *folder)
+static uint64_t hash_of(const char *text)
+{
+	uint64_t hash = UINT64_C(0xcbf29ce484222325);
+
+	for (; *text; text++)
+		hash = (hash ^ (uint8_t)*text) * UINT64_C(0x100000001b3);
+	return hash;
+}
+
+/* ".NAME" + @end in @where, which ends with a slash. */
+static char *beside(const char *where, const char *pack, bool cut, const char *end)
 {
 	const char *name = strrchr(pack, '/') + 1;
-	char *path = NULL, *where;
-	struct stat st;
+	char *path;
+	int result;
 
-	where = folder ? realpath(folder, NULL) : strndup(pack, (size_t)(name - pack));
-	if (!where || stat(pack, &st) < 0) {
-		free(where);
+	if (!cut && strlen(name) <= 200)
+		result = asprintf(&path, "%s.%s%s", where, name, end);
+	else
+		result = asprintf(&path, "%s.%.200s.%016" PRIx64 "%s", where, name,
+				  hash_of(pack), end);
+	return result < 0 ? NULL : path;
+}
+
+static char *folder_of(const char *path)
+{
+	return strndup(path, (size_t)(strrchr(path, '/') + 1 - path));
+}
+
+char *paths_staging(const char *pack, const char *folder)
+{
+	char *path = NULL, *real = folder ? realpath(folder, NULL) : folder_of(pack),
+	     *where = NULL;
+
+	if (real && !folder)
+		path = beside(real, pack, false, ".bpkfs");
+	else if (real && asprintf(&where, "%s/", real) >= 0)
+		path = beside(where, pack, true, ".bpkfs");
+	free(where);
+	free(real);
+	return path;
+}
+
+char *paths_scratch(const char *pack, const struct staging *staging)
+{
+	char *path = NULL, *where = folder_of(pack);
+	struct stat there, here;
+
+	if (!where)
 		return NULL;
-	}
-	if (!folder && strlen(name) <= 200) {
-		if (asprintf(&path, "%s.%s.bpkfs", where, name) < 0)
+	if (fstat(staging->dir_fd, &there) == 0 && stat(where, &here) == 0 &&
+	    there.st_dev == here.st_dev) {
+		if (asprintf(&path, "%s/new-pack", staging->path) < 0)
 			path = NULL;
-	} else if (asprintf(&path, "%s/.%.200s.%ju.bpkfs", where, name,
-			    (uintmax_t)st.st_ino) < 0) {
-		path = NULL;
+	} else {
+		path = beside(where, pack, false, ".bpkfs-new");
 	}
 	free(where);
 	return path;

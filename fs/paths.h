@@ -7,14 +7,20 @@
 
 #include <stdbool.h>
 
+#include "staging.h"
+
 /* The pack that @given names, with .bpk when it has no extension and is not there as
  * given. Symlinks resolved, malloc'd; NULL with errno set. */
 char *paths_pack(const char *given);
 
 /* Where edits of @pack (absolute) are staged: ".NAME.bpkfs" beside it or in @folder
- * (NULL for none; must be there). A name that would not fit is cut, with the pack's
- * inode to tell it from others. malloc'd; NULL with errno set. */
+ * (NULL for none; must be there). In @folder, and where it would not fit, the name is
+ * cut, with a hash of the path to tell it from others. malloc'd; NULL with errno set. */
 char *paths_staging(const char *pack, const char *folder);
+
+/* What a new pack is called until it is renamed over @pack: in the staging folder, or
+ * beside the pack where that is another file system. malloc'd; NULL without memory. */
+char *paths_scratch(const char *pack, const struct staging *staging);
 
 /* @path is @folder or in it, both absolute and without symlinks. */
 bool paths_is_below(const char *path, const char *folder);

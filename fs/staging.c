@@ -2,6 +2,7 @@
  * staging.c - see staging.h.
  */
 #include "staging.h"
+#include "base.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -14,6 +15,8 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#define LOCK_NAME "lock"
 
 static pid_t read_owner(int fd)
 {
@@ -48,9 +51,16 @@ static void reserve(int dir_fd)
 	close(fd);
 }
 
+void staging_free_reserve(const struct staging *staging)
+{
+	unlinkat(staging->dir_fd, STAGING_RESERVE, 0);
+}
+
 int staging_open(struct staging *staging, const char *path, pid_t *ret_owner)
 {
-	struct staging made = { .dir_fd = -1, .lock_fd = -1 };
+	struct staging made = { .dir_fd = -1,
+				.lock_fd = -1,
+				.lock = PTHREAD_MUTEX_INITIALIZER };
 	int error;
 
 	made.path = strdup(path);
@@ -61,7 +71,7 @@ int staging_open(struct staging *staging, const char *path, pid_t *ret_owner)
 	made.dir_fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (made.dir_fd < 0)
 		goto fail;
-	made.lock_fd = openat(made.dir_fd, "lock",
+	made.lock_fd = openat(made.dir_fd, LOCK_NAME,
 			      O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (made.lock_fd < 0)
 		goto fail;
@@ -91,7 +101,8 @@ fail:
 	return error;
 }
 
-static void remove_all(int dir_fd)
+/* With @all also what belongs to whoever has the folder locked. */
+static void remove_files(int dir_fd, bool all)
 {
 	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
@@ -103,9 +114,16 @@ static void remove_all(int dir_fd)
 		return;
 	}
 	while ((entry = readdir(dir)))
-		if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+		if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
+		    (all || (strcmp(entry->d_name, LOCK_NAME) != 0 &&
+			     strcmp(entry->d_name, STAGING_RESERVE) != 0)))
 			unlinkat(dir_fd, entry->d_name, 0);
 	closedir(dir);
+}
+
+void staging_clear(const struct staging *staging)
+{
+	remove_files(staging->dir_fd, false);
 }
 
 void staging_close(struct staging *staging, bool remove)
@@ -113,31 +131,50 @@ void staging_close(struct staging *staging, bool remove)
 	if (!staging->path)
 		return;
 	if (remove) {
-		remove_all(staging->dir_fd);
+		remove_files(staging->dir_fd, true);
 		rmdir(staging->path);
 	}
 	close(staging->lock_fd);
 	close(staging->dir_fd);
 	free(staging->path);
+	free(staging->orphans);
 	*staging = (struct staging) { .dir_fd = -1, .lock_fd = -1 };
 }
 
-int staged_new(struct staging *staging, struct staged **ret_staged)
+/* File names are numbers. */
+#define NUMBER_SIZE 24
+static void number_name(uint64_t number, char name[NUMBER_SIZE])
+{
+	snprintf(name, NUMBER_SIZE, "%" PRIu64, number);
+}
+
+static bool name_number(const char *name, uint64_t *ret_number)
+{
+	char again[NUMBER_SIZE];
+	char *end;
+
+	errno = 0;
+	*ret_number = strtoull(name, &end, 10);
+	if (errno || *end)
+		return false;
+	number_name(*ret_number, again);
+	return strcmp(name, again) == 0;
+}
+
+static int staged_make(struct staging *staging, uint64_t number, int flags,
+		       struct staged **ret_staged)
 {
 	struct staged *staged = calloc(1, sizeof(*staged));
+	char name[NUMBER_SIZE];
 
 	if (!staged)
 		return -ENOMEM;
+	number_name(number, name);
 	staged->refs = 1;
 	staged->staging = staging;
-	do {
-		uint64_t number = __atomic_fetch_add(&staging->next, 1, __ATOMIC_RELAXED);
-
-		snprintf(staged->name, sizeof(staged->name), "%" PRIu64, number);
-		staged->fd =
-			openat(staging->dir_fd, staged->name,
-			       O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	} while (staged->fd < 0 && errno == EEXIST);
+	staged->number = number;
+	staged->fd = openat(staging->dir_fd, name,
+			    flags | O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (staged->fd < 0) {
 		int error = -errno;
 
@@ -146,6 +183,102 @@ int staged_new(struct staging *staging, struct staged **ret_staged)
 	}
 	*ret_staged = staged;
 	return 0;
+}
+
+int staged_new(struct staging *staging, struct staged **ret_staged)
+{
+	int error;
+
+	do {
+		uint64_t number = __atomic_fetch_add(&staging->next, 1, __ATOMIC_RELAXED);
+
+		error = staged_make(staging, number, O_CREAT | O_EXCL, ret_staged);
+	} while (error == -EEXIST);
+	return error;
+}
+
+int staged_open(struct staging *staging, uint64_t number, struct staged **ret_staged)
+{
+	struct staged *staged;
+	struct stat st;
+	int error = staged_make(staging, number, O_NONBLOCK, &staged);
+
+	if (error)
+		return error;
+	staged->journaled = true;
+	if (fstat(staged->fd, &st) < 0)
+		error = -errno;
+	else if (!S_ISREG(st.st_mode))
+		error = -EINVAL;
+	if (error) {
+		close(staged->fd);
+		free(staged);
+		return error;
+	}
+	if (number >= staging->next)
+		staging->next = number + 1;
+	*ret_staged = staged;
+	return 0;
+}
+
+static void remove_number(const struct staging *staging, uint64_t number)
+{
+	char name[NUMBER_SIZE];
+
+	number_name(number, name);
+	unlinkat(staging->dir_fd, name, 0);
+}
+
+/* Without memory the file stays until the folder goes. */
+static void add_orphan(struct staging *staging, uint64_t number)
+{
+	pthread_mutex_lock(&staging->lock);
+	if (bpk_grow((void **)&staging->orphans, &staging->orphan_capacity,
+		     staging->orphan_count + 1, sizeof(*staging->orphans)) == 0)
+		staging->orphans[staging->orphan_count++] = number;
+	pthread_mutex_unlock(&staging->lock);
+}
+
+size_t staging_orphans(struct staging *staging)
+{
+	size_t count;
+
+	pthread_mutex_lock(&staging->lock);
+	count = staging->orphan_count;
+	pthread_mutex_unlock(&staging->lock);
+	return count;
+}
+
+void staging_remove_orphans(struct staging *staging, size_t count)
+{
+	pthread_mutex_lock(&staging->lock);
+	for (size_t i = 0; i < count; i++)
+		remove_number(staging, staging->orphans[i]);
+	staging->orphan_count -= count;
+	if (staging->orphan_count)
+		memmove(staging->orphans, staging->orphans + count,
+			staging->orphan_count * sizeof(*staging->orphans));
+	pthread_mutex_unlock(&staging->lock);
+}
+
+void staging_sweep(struct staging *staging,
+		   bool (*keep)(const void *context, uint64_t number),
+		   const void *context)
+{
+	int fd = openat(staging->dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *entry;
+	uint64_t number;
+
+	if (!dir) {
+		if (fd >= 0)
+			close(fd);
+		return;
+	}
+	while ((entry = readdir(dir)))
+		if (name_number(entry->d_name, &number) && !keep(context, number))
+			remove_number(staging, number);
+	closedir(dir);
 }
 
 struct staged *staged_ref(struct staged *staged)
@@ -158,8 +291,10 @@ void staged_unref(struct staged *staged)
 {
 	if (!staged || __atomic_fetch_sub(&staged->refs, 1, __ATOMIC_ACQ_REL) != 1)
 		return;
-	if (!staged->staging->keep)
-		unlinkat(staged->staging->dir_fd, staged->name, 0);
+	if (__atomic_load_n(&staged->journaled, __ATOMIC_RELAXED))
+		add_orphan(staged->staging, staged->number);
+	else if (!staged->staging->keep)
+		remove_number(staged->staging, staged->number);
 	close(staged->fd);
 	free(staged);
 }

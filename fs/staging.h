@@ -10,6 +10,7 @@
 #ifndef BPKFS_STAGING_H
 #define BPKFS_STAGING_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -20,13 +21,20 @@ struct staging {
 	char *path;
 	uint64_t next;
 	bool keep; /* files stay when nobody refers to them any more */
+	/* Files that nobody refers to any more but the journal on disk. */
+	pthread_mutex_t lock; /* guards these two */
+	uint64_t *orphans;
+	size_t orphan_count;
+	size_t orphan_capacity;
 };
 
 struct staged {
 	unsigned refs; /* atomic */
 	int fd;
 	struct staging *staging;
-	char name[24];
+	uint64_t number; /* its name */
+	bool journaled;	 /* atomic: a journal names it, or is about to */
+	unsigned frozen; /* commits that copy from it; the mount's lock */
 };
 
 /*
@@ -42,9 +50,29 @@ int staging_open(struct staging *staging, const char *path, pid_t *ret_owner);
 #define STAGING_KEPT "kept-edits"
 #define STAGING_RESERVE_SIZE (64 << 10)
 
+/* There is no more use in waiting for a worse moment: give the reserve back. */
+void staging_free_reserve(const struct staging *staging);
+
+/* Remove everything but the lock and the reserve. */
+void staging_clear(const struct staging *staging);
 /* Close; with @remove everything in it goes, and the folder. */
 void staging_close(struct staging *staging, bool remove);
 
+/*
+ * Files that went while a journal named them. Ask how many there are before a new
+ * journal is written that does not; when it is on disk, the first so many can go.
+ */
+size_t staging_orphans(struct staging *staging);
+void staging_remove_orphans(struct staging *staging, size_t count);
+
+/* Remove every staged file that @keep does not say yes to. */
+void staging_sweep(struct staging *staging,
+		   bool (*keep)(const void *context, uint64_t number),
+		   const void *context);
+
+/* The file of that number, as a journal names it. Errors: those of open(2), -EINVAL for
+ * what is no regular file. */
+int staged_open(struct staging *staging, uint64_t number, struct staged **ret_staged);
 /* A new, empty file. */
 int staged_new(struct staging *staging, struct staged **ret_staged);
 struct staged *staged_ref(struct staged *staged);

@@ -1,0 +1,589 @@
+/*
+ * journal.c - see journal.h.
+ *
+ * The file: eight bytes of magic, FNV-1a 64 of what follows (little endian), and a CBOR
+ * array of the pack's identity and of one array for each item of the overlay that is
+ * not as in the pack. The check is against a torn write, not against malice: every
+ * field is checked as one from a stranger.
+ */
+#include "journal.h"
+#include "base.h"
+#include "cbor.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define FILE_NAME "journal"
+#define NEW_NAME "journal.new"
+#define ANNOUNCED_NAME "committing"
+#define MAGIC "BPKJRNL1"
+#define HEAD_SIZE 16
+/* No edits can need more: twice the metadata that a pack may have. */
+#define SIZE_MAX_FILE (UINT64_C(256) << 20)
+#define NESTING 8
+
+static uint64_t checksum(const uint8_t *data, size_t size)
+{
+	uint64_t hash = UINT64_C(0xcbf29ce484222325);
+
+	for (size_t i = 0; i < size; i++)
+		hash = (hash ^ data[i]) * UINT64_C(0x100000001b3);
+	return hash;
+}
+
+/* Files -------------------------------------------------------------------- */
+
+static int write_all(int fd, const uint8_t *data, size_t size)
+{
+	while (size) {
+		ssize_t done = write(fd, data, size);
+
+		if (done < 0 && errno == EINTR)
+			continue;
+		if (done <= 0)
+			return done < 0 ? -errno : -EIO;
+		data += done;
+		size -= (size_t)done;
+	}
+	return 0;
+}
+
+static int flush(int fd)
+{
+	int result;
+
+	do
+		result = fsync(fd);
+	while (result < 0 && errno == EINTR);
+	return result < 0 ? -errno : 0;
+}
+
+/* Put a file with magic, check and @payload at @name, at once. */
+static int put_file(const struct staging *staging, const char *name,
+		    const struct bpk_appender *payload)
+{
+	uint64_t check = checksum(payload->data, payload->size);
+	uint8_t head[HEAD_SIZE];
+	int fd, error, closed;
+
+	memcpy(head, MAGIC, 8);
+	bpk_put_le32(head + 8, (uint32_t)check);
+	bpk_put_le32(head + 12, (uint32_t)(check >> 32));
+	unlinkat(staging->dir_fd, NEW_NAME, 0);
+	fd = openat(staging->dir_fd, NEW_NAME,
+		    O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return -errno;
+	error = write_all(fd, head, sizeof(head));
+	if (!error)
+		error = write_all(fd, payload->data, payload->size);
+	if (!error)
+		error = flush(fd);
+	closed = close(fd) < 0 && errno != EINTR ? -errno : 0;
+	if (!error)
+		error = closed;
+	if (!error && renameat(staging->dir_fd, NEW_NAME, staging->dir_fd, name) < 0)
+		error = -errno;
+	if (error)
+		unlinkat(staging->dir_fd, NEW_NAME, 0);
+	return error ? error : flush(staging->dir_fd);
+}
+
+/* The payload of such a file, malloc'd; -ENOENT when there is none. */
+static int get_file(const struct staging *staging, const char *name, uint8_t **ret_data,
+		    size_t *ret_size)
+{
+	int fd = openat(staging->dir_fd, name,
+			O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	uint8_t *data = NULL;
+	size_t size = 0, done = 0;
+	struct stat st;
+	int error = 0;
+
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &st) < 0)
+		error = -errno;
+	else if (!S_ISREG(st.st_mode) || st.st_size < HEAD_SIZE ||
+		 (uint64_t)st.st_size > SIZE_MAX_FILE)
+		error = -EBADMSG;
+	if (!error) {
+		size = (size_t)st.st_size;
+		data = malloc(size);
+		error = data ? 0 : -ENOMEM;
+	}
+	while (!error && done < size) {
+		ssize_t got = read(fd, data + done, size - done);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			error = got < 0 ? -errno : -EBADMSG;
+		else
+			done += (size_t)got;
+	}
+	close(fd);
+	if (!error) {
+		uint64_t check =
+			bpk_get_le32(data + 8) | (uint64_t)bpk_get_le32(data + 12) << 32;
+
+		if (memcmp(data, MAGIC, 8) != 0 ||
+		    check != checksum(data + HEAD_SIZE, size - HEAD_SIZE))
+			error = -EBADMSG;
+	}
+	if (error) {
+		free(data);
+		return error;
+	}
+	*ret_size = size - HEAD_SIZE;
+	memmove(data, data + HEAD_SIZE, *ret_size);
+	*ret_data = data;
+	return 0;
+}
+
+/* Which file a pack is ----------------------------------------------------- */
+
+static void append_identity(struct bpk_appender *out, const struct stat *st)
+{
+	bpk_append_array(out, 4);
+	bpk_append_uint(out, st->st_ino);
+	bpk_append_uint(out, (uint64_t)st->st_size);
+	bpk_append_int(out, st->st_mtim.tv_sec);
+	bpk_append_uint(out, (uint64_t)st->st_mtim.tv_nsec);
+}
+
+static int get_uint(struct bpk_cursor *cursor, uint64_t most, uint64_t *ret)
+{
+	return bpk_cbor_uint(cursor, "journal", most, ret);
+}
+
+static int get_int(struct bpk_cursor *cursor, int64_t *ret)
+{
+	struct bpk_item item;
+	int error = bpk_cbor_next(cursor, &item);
+
+	if (error)
+		return error;
+	if ((item.type != BPK_ITEM_UINT && item.type != BPK_ITEM_NEGINT) ||
+	    item.number > INT64_MAX)
+		return -EBADMSG;
+	*ret = item.type == BPK_ITEM_UINT ? (int64_t)item.number
+					  : -1 - (int64_t)item.number;
+	return 0;
+}
+
+static int get_bool(struct bpk_cursor *cursor, bool *ret)
+{
+	struct bpk_item item;
+	int error = bpk_cbor_next(cursor, &item);
+
+	if (error)
+		return error;
+	if (item.type != BPK_ITEM_TRUE && item.type != BPK_ITEM_FALSE)
+		return -EBADMSG;
+	*ret = item.type == BPK_ITEM_TRUE;
+	return 0;
+}
+
+/* Enter an array of a definite size. */
+static int get_array(struct bpk_cursor *cursor, uint64_t *ret_count)
+{
+	struct bpk_item item;
+	int error = bpk_cbor_next(cursor, &item);
+
+	if (error)
+		return error;
+	if (item.type != BPK_ITEM_ARRAY || item.indefinite)
+		return -EBADMSG;
+	*ret_count = item.number;
+	return 0;
+}
+
+static int get_identity(struct bpk_cursor *cursor, const struct stat *st, bool *ret_same)
+{
+	uint64_t count, inode, size, nanoseconds;
+	int64_t seconds;
+	int error = get_array(cursor, &count);
+
+	if (!error && count != 4)
+		error = -EBADMSG;
+	if (!error)
+		error = get_uint(cursor, UINT64_MAX, &inode);
+	if (!error)
+		error = get_uint(cursor, UINT64_MAX, &size);
+	if (!error)
+		error = get_int(cursor, &seconds);
+	if (!error)
+		error = get_uint(cursor, UINT64_MAX, &nanoseconds);
+	if (error)
+		return error;
+	*ret_same = inode == st->st_ino && size == (uint64_t)st->st_size &&
+		    seconds == st->st_mtim.tv_sec &&
+		    nanoseconds == (uint64_t)st->st_mtim.tv_nsec;
+	return 0;
+}
+
+int journal_announce(struct mount *mount, const struct stat *now)
+{
+	struct bpk_appender out = { 0 };
+	int error;
+
+	if (faccessat(mount->staging.dir_fd, FILE_NAME, F_OK, 0) < 0)
+		return 0; /* no edits that could be brought back twice */
+	append_identity(&out, now);
+	error = out.failed ? -ENOMEM : put_file(&mount->staging, ANNOUNCED_NAME, &out);
+	bpk_append_done(&out);
+	return error;
+}
+
+void journal_settle(struct mount *mount, bool done)
+{
+	if (done) {
+		size_t orphans = staging_orphans(&mount->staging);
+
+		unlinkat(mount->staging.dir_fd, FILE_NAME, 0);
+		staging_remove_orphans(&mount->staging, orphans);
+	}
+	unlinkat(mount->staging.dir_fd, ANNOUNCED_NAME, 0);
+}
+
+/* Items -------------------------------------------------------------------- */
+
+static void append_index(struct bpk_appender *out, size_t index)
+{
+	bpk_append_uint(out, index == NO_BASE ? 0 : (uint64_t)index + 1);
+}
+
+static int get_index(struct bpk_cursor *cursor, size_t *ret_index)
+{
+	uint64_t number;
+	int error = get_uint(cursor, UINT32_MAX, &number);
+
+	if (!error)
+		*ret_index = number ? (size_t)(number - 1) : NO_BASE;
+	return error;
+}
+
+static void append_tensor(struct bpk_appender *out, const struct item *item)
+{
+	const uint8_t *cbor = item->dtype_cbor;
+
+	bpk_append_uint(out, item->dtype);
+	bpk_append_array(out, item->dtype_cbor ? item->dtype_cbor_size : 0);
+	for (size_t i = 0; item->dtype_cbor && i < item->dtype_cbor_size; i++)
+		bpk_append_uint(out, cbor[i]);
+	bpk_append_bool(out, item->shape_follows);
+	bpk_append_array(out, item->rank);
+	for (size_t i = 0; i < item->rank; i++)
+		bpk_append_uint(out, item->shape[i]);
+	append_index(out, item->described);
+	bpk_append_bool(out, item->has_param_id);
+	bpk_append_uint(out, item->param_id);
+	bpk_append_uint(out, item->staged ? item->staged->number + 1 : 0);
+}
+#define TENSOR_FIELDS 8
+
+static int get_tensor(struct mount *mount, struct bpk_cursor *cursor, struct item *item)
+{
+	uint64_t dtype, count, number, staged;
+	uint8_t *cbor;
+	int error = get_uint(cursor, BPK_DTYPE_COUNT - 1, &dtype);
+
+	if (!error)
+		error = get_array(cursor, &count);
+	if (error)
+		return error;
+	if (count > cursor->size - cursor->pos)
+		return -EBADMSG;
+	item->dtype = (enum bpk_dtype)dtype;
+	if (count) {
+		item->dtype_cbor = cbor = malloc((size_t)count);
+		if (!cbor)
+			return -ENOMEM;
+		item->dtype_cbor_size = (size_t)count;
+		for (size_t i = 0; i < count && !error; i++) {
+			error = get_uint(cursor, UINT8_MAX, &number);
+			cbor[i] = (uint8_t)number;
+		}
+	}
+	if (!error)
+		error = get_bool(cursor, &item->shape_follows);
+	if (!error)
+		error = get_array(cursor, &count);
+	if (!error && count > cursor->size - cursor->pos)
+		error = -EBADMSG;
+	if (!error && count) {
+		item->shape = reallocarray(NULL, (size_t)count, sizeof(*item->shape));
+		error = item->shape ? 0 : -ENOMEM;
+	}
+	for (; !error && item->rank < count; item->rank++)
+		error = get_uint(cursor, UINT64_MAX, &item->shape[item->rank]);
+	if (!error)
+		error = get_index(cursor, &item->described);
+	if (!error)
+		error = get_bool(cursor, &item->has_param_id);
+	if (!error)
+		error = get_uint(cursor, UINT64_MAX, &item->param_id);
+	if (!error)
+		error = get_uint(cursor, UINT64_MAX, &staged);
+	if (!error && item->dtype == BPK_DTYPE_QFLOAT && !item->dtype_cbor)
+		error = -EBADMSG;
+	if (!error && staged)
+		error = staged_open(&mount->staging, staged - 1, &item->staged);
+	/* Bytes without a staged file are those of its place in the pack. */
+	if (!error && !staged && item->linked && item->base == NO_BASE)
+		error = -EBADMSG;
+	return error;
+}
+
+static void append_value(struct bpk_appender *out, const struct item *item)
+{
+	bpk_append_bool(out, item->has_value);
+	bpk_append_bool(out, item->type_known);
+	bpk_append_uint(out, item->value.type);
+	bpk_append_uint(out, item->value.type == BPK_SCALAR_BOOL ? item->value.b
+								 : item->value.u);
+	bpk_append_text(out, item->text ? item->text->data : "",
+			item->text ? item->text->size : 0);
+}
+#define VALUE_FIELDS 5
+
+static int get_value(struct bpk_cursor *cursor, struct item *item)
+{
+	struct bpk_item text;
+	uint64_t type, bits;
+	int error = get_bool(cursor, &item->has_value);
+
+	if (!error)
+		error = get_bool(cursor, &item->type_known);
+	if (!error)
+		error = get_uint(cursor, BPK_SCALAR_BOOL, &type);
+	if (!error)
+		error = get_uint(cursor, UINT64_MAX, &bits);
+	if (!error)
+		error = bpk_cbor_next(cursor, &text);
+	if (!error && text.type != BPK_ITEM_TEXT)
+		error = -EBADMSG;
+	if (error)
+		return error;
+	item->value.type = (enum bpk_scalar_type)type;
+	if (type == BPK_SCALAR_BOOL)
+		item->value.b = bits != 0;
+	else
+		item->value.u = bits;
+	if (item->kind == ITEM_METADATA) {
+		item->text = blob_new(text.text, text.size);
+		if (!item->text)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+#define ITEM_FIELDS 7
+static void append_item(struct bpk_appender *out, const struct item *item, bool linked)
+{
+	bool tensor = item->kind == ITEM_TENSOR;
+
+	bpk_append_array(out, ITEM_FIELDS + (tensor ? TENSOR_FIELDS : VALUE_FIELDS));
+	bpk_append_uint(out, item->kind);
+	bpk_append_text(out, item->name, item->name_size);
+	append_index(out, item->base);
+	bpk_append_bool(out, linked);
+	bpk_append_uint(out, item->order);
+	bpk_append_int(out, item->mtime.tv_sec);
+	bpk_append_uint(out, (uint64_t)item->mtime.tv_nsec);
+	if (tensor)
+		append_tensor(out, item);
+	else
+		append_value(out, item);
+}
+
+static int get_item(struct mount *mount, struct bpk_cursor *cursor,
+		    struct item **ret_item)
+{
+	uint64_t count, kind, nanoseconds;
+	struct bpk_item name;
+	struct item *item;
+	int64_t seconds;
+	int error = get_array(cursor, &count);
+
+	if (!error)
+		error = get_uint(cursor, PACK_KIND_COUNT - 1, &kind);
+	if (!error)
+		error = bpk_cbor_next(cursor, &name);
+	if (error)
+		return error;
+	if (name.type != BPK_ITEM_TEXT ||
+	    count != ITEM_FIELDS + (kind == ITEM_TENSOR ? TENSOR_FIELDS : VALUE_FIELDS))
+		return -EBADMSG;
+	item = overlay_blank(&mount->overlay, (enum item_kind)kind, name.text, name.size);
+	if (!item)
+		return -ENOMEM;
+	error = get_index(cursor, &item->base);
+	if (!error)
+		error = get_bool(cursor, &item->linked);
+	if (!error)
+		error = get_uint(cursor, UINT64_MAX - 1, &item->order);
+	if (!error)
+		error = get_int(cursor, &seconds);
+	if (!error)
+		error = get_uint(cursor, 999999999, &nanoseconds);
+	if (!error) {
+		item->mtime.tv_sec = seconds;
+		item->mtime.tv_nsec = (long)nanoseconds;
+		error = kind == ITEM_TENSOR ? get_tensor(mount, cursor, item)
+					    : get_value(cursor, item);
+	}
+	if (error) {
+		item_unref(&mount->overlay, item);
+		return error;
+	}
+	*ret_item = item;
+	return 0;
+}
+
+/* Saving ------------------------------------------------------------------- */
+
+struct saving {
+	struct bpk_appender items;
+	size_t count;
+	struct staged **files; /* references, to be flushed */
+	size_t file_count;
+	size_t file_capacity;
+	int error;
+};
+
+static int save_item(void *context, const struct item *item, enum change change)
+{
+	struct saving *saving = context;
+
+	append_item(&saving->items, item, change != CHANGE_REMOVED);
+	saving->count++;
+	if (change == CHANGE_REMOVED || !item->staged)
+		return 0;
+	if (bpk_grow((void **)&saving->files, &saving->file_capacity,
+		     saving->file_count + 1, sizeof(*saving->files)))
+		return saving->error = -ENOMEM;
+	__atomic_store_n(&item->staged->journaled, true, __ATOMIC_RELAXED);
+	saving->files[saving->file_count++] = staged_ref(item->staged);
+	return 0;
+}
+
+int journal_save(struct mount *mount)
+{
+	struct saving saving = { 0 };
+	struct bpk_appender out = { 0 };
+	size_t orphans;
+	int error;
+
+	pthread_mutex_lock(&mount->writer_lock);
+	pthread_mutex_lock(&mount->lock);
+	orphans = staging_orphans(&mount->staging);
+	overlay_each_change(&mount->overlay, save_item, &saving);
+	append_identity(&out, &mount->overlay.pack->stat);
+	pthread_mutex_unlock(&mount->lock);
+	error = saving.error;
+	for (size_t i = 0; i < saving.file_count; i++) {
+		if (!error)
+			error = flush(saving.files[i]->fd);
+		staged_unref(saving.files[i]);
+	}
+	free(saving.files);
+	bpk_append_array(&out, saving.count);
+	bpk_append_raw(&out, saving.items.data, saving.items.size);
+	if (!error && (out.failed || saving.items.failed))
+		error = -ENOMEM;
+	if (!error)
+		error = put_file(&mount->staging, FILE_NAME, &out);
+	if (!error)
+		staging_remove_orphans(&mount->staging, orphans);
+	bpk_append_done(&out);
+	bpk_append_done(&saving.items);
+	pthread_mutex_unlock(&mount->writer_lock);
+	return error;
+}
+
+/* Bringing back ------------------------------------------------------------ */
+
+static int is_file_of(const struct mount *mount, const char *name, bool *ret_same)
+{
+	struct bpk_cursor cursor = { .nesting = NESTING };
+	uint8_t *data;
+	int error = get_file(&mount->staging, name, &data, &cursor.size);
+
+	if (error)
+		return error;
+	cursor.data = data;
+	error = get_identity(&cursor, &mount->overlay.pack->stat, ret_same);
+	free(data);
+	return error;
+}
+
+int journal_look(const struct mount *mount, enum journal_state *ret_state)
+{
+	bool same;
+	int error = is_file_of(mount, ANNOUNCED_NAME, &same);
+
+	if (!error && same) {
+		*ret_state = JOURNAL_NONE; /* the pack has them */
+		return 0;
+	}
+	if (error && error != -ENOENT && error != -EBADMSG)
+		return error;
+	error = is_file_of(mount, FILE_NAME, &same);
+	if (error && error != -ENOENT)
+		return error;
+	if (error)
+		*ret_state = JOURNAL_NONE;
+	else
+		*ret_state = same ? JOURNAL_EDITS : JOURNAL_FOREIGN;
+	return 0;
+}
+
+static bool is_named(const void *context, uint64_t number)
+{
+	const struct item_table *table = context;
+
+	for (size_t i = 0; i < table->count; i++)
+		if (table->items[i]->staged && table->items[i]->staged->number == number)
+			return true;
+	return false;
+}
+
+int journal_replay(struct mount *mount, size_t *ret_count)
+{
+	struct overlay *overlay = &mount->overlay;
+	struct bpk_cursor cursor = { .nesting = NESTING };
+	uint64_t count = 0;
+	uint8_t *data;
+	bool same;
+	int error = get_file(&mount->staging, FILE_NAME, &data, &cursor.size);
+
+	if (error)
+		return error;
+	cursor.data = data;
+	error = get_identity(&cursor, &overlay->pack->stat, &same);
+	if (!error)
+		error = get_array(&cursor, &count);
+	for (uint64_t i = 0; i < count && !error; i++) {
+		struct item *item;
+
+		error = get_item(mount, &cursor, &item);
+		if (!error)
+			error = overlay_restore(overlay, item);
+	}
+	free(data);
+	if (!error)
+		error = overlay_check_restored(overlay);
+	if (error == -EINVAL)
+		error = -EBADMSG;
+	if (error)
+		return error;
+	staging_sweep(&mount->staging, is_named, &overlay->tables[ITEM_TENSOR]);
+	*ret_count = (size_t)count;
+	return 0;
+}
