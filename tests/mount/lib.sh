@@ -138,6 +138,8 @@ cleanup() {
         echo "Bail out! the test ended early with status $status${left:+, left were:$left}"
         [ "$status" -ne 0 ] || status=1
     fi
+    # Copies of a read-only mount cannot be removed as they are but by root.
+    find "$T" -xdev -type d ! -perm -u+w -exec chmod u+w {} + 2>/dev/null
     rm -rf --one-file-system "$T"
     exit "$status"
 }
