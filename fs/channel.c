@@ -198,6 +198,13 @@ void channel_stop(struct channel *channel)
 	pthread_kill(channel->server, WAKE_SIGNAL);
 }
 
+void channel_write_back(struct channel *channel, uint64_t id)
+{
+	/* syncfs(2) does not wait for FUSE's pages. Dropping them does: dirty ones are
+	 * written first. An inode without any gives ENOENT. */
+	(void)fuse_lowlevel_notify_inval_inode(channel->fuse, id, 0, 0);
+}
+
 static int serve_by_many(struct fuse_session *fuse)
 {
 	struct fuse_loop_config *config = fuse_loop_cfg_create();

@@ -6,6 +6,7 @@
 #define BPKFS_CHANNEL_H
 
 #include <pthread.h>
+#include <stdint.h>
 
 #include "options.h"
 
@@ -27,6 +28,9 @@ int channel_open(struct channel *channel, const struct options *options,
 enum status channel_mount(struct channel *channel, const char *path);
 /* Answer requests until the mount is gone or channel_stop(). 0 or -errno. */
 int channel_serve(struct channel *channel, bool single_thread);
+/* Have the kernel write what was stored in the file of that number through a shared
+ * mapping; returns when that was answered. From any thread that answers none. */
+void channel_write_back(struct channel *channel, uint64_t id);
 /* Make channel_serve() end; from any other thread, before channel_close(). The
  * wake-up may be lost when it comes just before a wait: call again until it ended. */
 void channel_stop(struct channel *channel);

@@ -155,6 +155,25 @@ static void stop_serving(void *context)
 	channel_stop(&daemon->channel);
 }
 
+/* Pages of files that are open for writing. A number is not used for another file
+ * when the handle is closed meanwhile. */
+static void save_mappings(void *context)
+{
+	struct daemon *daemon = context;
+	struct mount *mount = &daemon->mount;
+	uint64_t *ids, count = 0;
+
+	pthread_mutex_lock(&mount->lock);
+	ids = reallocarray(NULL, mount->handle_count + 1, sizeof(*ids));
+	for (size_t i = 0; ids && i < mount->handle_count; i++)
+		if (mount->handles[i] && mount->handles[i]->writer)
+			ids[count++] = mount->handles[i]->node->id;
+	pthread_mutex_unlock(&mount->lock);
+	while (count)
+		channel_write_back(&daemon->channel, ids[--count]);
+	free(ids);
+}
+
 static int tell_progress(void *context, uint64_t done, uint64_t total)
 {
 	struct daemon *daemon = context;
@@ -187,6 +206,7 @@ static enum status serve_mounted(struct daemon *daemon, struct session *session)
 			       .path = daemon->point.path,
 			       .timeout = daemon->options->timeout,
 			       .ready = tell_ready,
+			       .save = save_mappings,
 			       .stop = stop_serving,
 			       .context = daemon };
 	int error = watch_start(&watch), served = 0;
@@ -332,6 +352,7 @@ static enum status discard(const struct options *options)
 
 static void print_version(void)
 {
+	setlinebuf(stdout); /* another process has a line to add */
 	printf("bpkfs %s\nlibfuse %s\n", bpk_version(), fuse_pkgversion());
 	fuse_lowlevel_version();
 }

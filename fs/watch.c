@@ -41,17 +41,6 @@ static void stop(struct watch *watch)
 	while (poll(&end, 1, STOP_AGAIN_MS) <= 0);
 }
 
-/* What was written through a shared mapping may be in the kernel's pages only. */
-static void save_open_files(const struct watch *watch)
-{
-	int fd = open(watch->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-	if (fd < 0)
-		return;
-	(void)!syncfs(fd);
-	close(fd);
-}
-
 /* The first request of ours: its answer shows that the kernel's are answered. */
 static bool become_ready(struct watch *watch)
 {
@@ -120,7 +109,7 @@ static void *run(void *context)
 			return NULL;
 		if (ready > 0 && (watch->signal = signals_read(watch->signal_fd))) {
 			if (watch->mount->writable)
-				save_open_files(watch);
+				watch->save(watch->context);
 			stop(watch);
 			return NULL;
 		}

@@ -20,6 +20,9 @@ struct watch {
 	unsigned timeout; /* seconds that it may be idle; 0: for ever */
 	/* The mount answers. When it gives false, the mount is to end. */
 	bool (*ready)(void *context);
+	/* A writable mount is about to be ended by a signal; requests are still served.
+	 */
+	void (*save)(void *context);
 	/* Make the serving thread end; called again until watch_end(), also when it
 	 * has ended. */
 	void (*stop)(void *context);

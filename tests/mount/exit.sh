@@ -5,43 +5,23 @@
 
 fresh exit
 
-# row STATUS REGEX DESCRIPTION ARGUMENTS... (the last is the mount point)
-row() {
-    local want=$1 regex=$2 name=$3 at=${!#}
-    shift 3
-    if bpkfs "$@"; then
-        fail "$want: $name" 'mounted'
-        "$BPKFS" --unmount "$at" >/dev/null 2>&1
-        daemon_ended "$at"
-    elif [ "$status" -ne "$want" ]; then
-        fail "$want: $name" "status $status: $err"
-    elif is_mounted "$at"; then
-        fail "$want: $name" 'something is mounted'
-    elif [ "$(wc -l <<<"$err")" -ne 1 ] || ! grep -qiE -- "$regex" <<<"$err"; then
-        fail "$want: $name" "said: $err
-wanted one line like: $regex"
-    else
-        pass "$want: $name"
-    fi
-}
-
-row 1 'bogus' 'an unknown option is named' -o bogus "$pack" "$mnt"
-row 1 'bogus' 'also among others' -o rw,bogus=1,noatime "$pack" "$mnt"
-row 1 'bogus' 'an unknown long option is named' --bogus "$pack" "$mnt"
-row 1 'usage|mount ?point' 'no mount point' "$pack"
-row 1 '.' 'one argument too many' "$pack" "$mnt" "$mnt"
-row 1 'uid' 'a uid that is no number' -o uid=me "$pack" "$mnt"
+cannot 1 'bogus' 'an unknown option is named' -o bogus "$pack" "$mnt"
+cannot 1 'bogus' 'also among others' -o rw,bogus=1,noatime "$pack" "$mnt"
+cannot 1 'bogus' 'an unknown long option is named' --bogus "$pack" "$mnt"
+cannot 1 'usage|mount ?point' 'no mount point' "$pack"
+cannot 1 '.' 'one argument too many' "$pack" "$mnt" "$mnt"
+cannot 1 'uid' 'a uid that is no number' -o uid=me "$pack" "$mnt"
 
 touch "$T/file"
-row 10 'file' 'the mount point is a file' "$pack" "$T/file"
-row 10 'no/such' 'the mount point cannot be made' "$pack" "$T/no/such/place"
+cannot 10 'file' 'the mount point is a file' "$pack" "$T/file"
+cannot 10 'no/such' 'the mount point cannot be made' "$pack" "$T/no/such/place"
 
-row 11 'nothing\.bpk' 'no such pack' "$T/nothing.bpk" "$mnt"
-row 11 'nothing' 'no such pack without extension' "$T/nothing" "$mnt"
-row 11 'director' 'the pack is a folder' "$T" "$mnt"
+cannot 11 'nothing\.bpk' 'no such pack' "$T/nothing.bpk" "$mnt"
+cannot 11 'nothing' 'no such pack without extension' "$T/nothing" "$mnt"
+cannot 11 'director' 'the pack is a folder' "$T" "$mnt"
 mkfifo "$T/fifo"
-row 11 'fifo' 'the pack is a pipe' "$T/fifo" "$mnt"
-row 11 'nothing' 'a mount point is not made for nothing' "$T/nothing" "$T/never"
+cannot 11 'fifo' 'the pack is a pipe' "$T/fifo" "$mnt"
+cannot 11 'nothing' 'a mount point is not made for nothing' "$T/nothing" "$T/never"
 refused 'and is not there' "$ENOENT" ls "$T/never"
 if is_root && setpriv --reuid=65534 --regid=65534 --clear-groups test -x "$BPKFS" 2>/dev/null; then
     chmod 600 "$pack"
@@ -54,7 +34,7 @@ else
     skip '11: a pack that may not be read is named' 'needs root'
 fi
 
-strange() { printf "$2" >"$T/strange.bpk"; row 12 "$3" "$1" "$T/strange.bpk" "$mnt"; }
+strange() { printf "$2" >"$T/strange.bpk"; cannot 12 "$3" "$1" "$T/strange.bpk" "$mnt"; }
 strange 'an empty file' '' 'empty'
 strange 'a zip file' 'PK\003\004\024\0\0\0\0\0aaaaaaaaaaaaaaaaaaaaaaaa' 'zip'
 strange 'a gguf file' 'GGUF\003\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0' 'gguf'
@@ -64,28 +44,28 @@ strange 'a text' 'all work and no play makes jack a dull boy\n' 'not a burnpack'
 
 raw() { printf "$1" >"$T/raw.bpk"; }
 raw 'NRUB\002\0\001\0\0\0\240'
-row 13 'version 2' 'a newer version' "$T/raw.bpk" "$mnt"
+cannot 13 'version 2' 'a newer version' "$T/raw.bpk" "$mnt"
 
 size=$(stat -c %s "$pack")
 head -c "$((size - 1))" "$pack" >"$T/cut.bpk"
-row 14 "$size.*$((size - 1)).*steps|$((size - 1)).*$size.*steps" 'one byte is missing' "$T/cut.bpk" "$mnt"
+cannot 14 "$size.*$((size - 1)).*steps|$((size - 1)).*$size.*steps" 'one byte is missing' "$T/cut.bpk" "$mnt"
 head -c 1000000 "$pack" >"$T/cut.bpk"
-row 14 "$size.*1000000.*big|1000000.*$size.*big" 'half of it is missing' "$T/cut.bpk" "$mnt"
+cannot 14 "$size.*1000000.*big|1000000.*$size.*big" 'half of it is missing' "$T/cut.bpk" "$mnt"
 head -c 100 "$pack" >"$T/cut.bpk"
-row 14 '100' 'the metadata is cut' "$T/cut.bpk" "$mnt"
+cannot 14 '100' 'the metadata is cut' "$T/cut.bpk" "$mnt"
 
 raw 'NRUB\001\0\001\0\0\0\377'
-row 15 'byte 10' 'no CBOR' "$T/raw.bpk" "$mnt"
+cannot 15 'byte 10' 'no CBOR' "$T/raw.bpk" "$mnt"
 raw 'NRUB\001\0\001\0\0\0\240'
-row 15 'tensors' 'no tensors' "$T/raw.bpk" "$mnt"
+cannot 15 'tensors' 'no tensors' "$T/raw.bpk" "$mnt"
 raw 'NRUB\001\0\001\0\100\006'
-row 16 'metadata' 'metadata over 100 MiB' "$T/raw.bpk" "$mnt"
+cannot 16 'metadata' 'metadata over 100 MiB' "$T/raw.bpk" "$mnt"
 
 # A second writer.
 mounted 'a first writer' -o rw "$pack" "$mnt"
-row 20 "${pids[$mnt]}" 'a second writer is refused and told by whom' -o rw "$pack" "$T/second"
+cannot 20 "${pids[$mnt]}" 'a second writer is refused and told by whom' -o rw "$pack" "$T/second"
 ln -s exit.bpk "$T/alias.bpk"
-row 20 "${pids[$mnt]}" 'also by another name' -o rw "$T/alias.bpk" "$T/second"
+cannot 20 "${pids[$mnt]}" 'also by another name' -o rw "$T/alias.bpk" "$T/second"
 mounted 'a reader beside a writer' "$pack" "$T/reader"
 unmount 'the reader goes' "$T/reader"
 is 'the writer goes on' "$(cat "$mnt/scalars/x")" 0.25
@@ -96,7 +76,7 @@ unmount 'it goes' "$mnt"
 if is_root && tmpfs "$T/ro"; then
     cp "$T/base.bpk" "$T/ro/p.bpk"
     mount -o remount,ro "$T/ro"
-    row 21 'ro|read-only' 'a folder that cannot be written' -o rw "$T/ro/p.bpk" "$mnt"
+    cannot 21 'ro|read-only' 'a folder that cannot be written' -o rw "$T/ro/p.bpk" "$mnt"
     mounted 'which can be read' "$T/ro/p.bpk" "$mnt"
     unmount 'and unmounted' "$mnt"
 else

@@ -9,6 +9,7 @@
 #     BPKFS_THREADS   multi (default) or single
 #     BPKFS_AS        user: when started by root, the whole script runs as an ordinary
 #                     user, through fusermount3. What needs root skips itself.
+#     BPKFS_AT_SYSCALL  tests/support/at-syscall
 #     BPK_DUMP        tests/support/bpk-dump, optional: the library's own view
 #
 # Nothing here sleeps: mounts and ends of processes are waited for by wait-for.
@@ -104,6 +105,7 @@ T=$(mktemp -d "${TMPDIR:-/tmp}/bpkfs-test.XXXXXX") || exit 1
 T=$(cd "$T" && pwd -P)
 chmod 755 "$T"
 mkdir "$T/log"
+export BPKFS_TEST=$T # marks the processes of this script
 declare -A pids=() # mount point -> process
 mounts=()          # of bpkfs, in order of mounting
 others=()          # tmpfs and bind mounts
@@ -183,8 +185,9 @@ disown
 
 status=0 err= run_count=0
 
-# bpkfs ARGUMENTS... MOUNTPOINT: mount. Fills $status and $err (stderr so far).
-# In the foreground a mount that comes up counts as 0.
+# bpkfs ARGUMENTS... MOUNTPOINT: mount, started by the words of $BPKFS_UNDER if any.
+# Fills $status and $err (stderr so far). In the foreground a mount that comes up
+# counts as 0.
 bpkfs() {
     local at=${!#} flags=() log
     run_count=$((run_count + 1))
@@ -192,7 +195,7 @@ bpkfs() {
     if [ "$BPKFS_THREADS" = single ]; then flags+=(-s); fi
     if [ "$BPKFS_MODE" = foreground ]; then
         # The shell has its background jobs ignore SIGINT: bpkfs heeds it all the same.
-        "$BPKFS" -f "${flags[@]}" "$@" \
+        ${BPKFS_UNDER:-} "$BPKFS" -f "${flags[@]}" "$@" \
             >"$log.out" 2>"$log.err" </dev/null &
         local pid=$!
         timeout 60 "$BPKFS_WAIT_FOR" mounted "$at" "$pid"
@@ -209,7 +212,7 @@ bpkfs() {
             status=$?
         fi
     else
-        timeout -k 5 60 "$BPKFS" "${flags[@]}" "$@" >"$log.out" 2>"$log.err" </dev/null
+        timeout -k 5 60 ${BPKFS_UNDER:-} "$BPKFS" "${flags[@]}" "$@" >"$log.out" 2>"$log.err" </dev/null
         status=$?
         if [ "$status" -eq 0 ]; then pids[$at]=$(daemon_of "$at"); fi
     fi
@@ -231,6 +234,56 @@ mounted() {
     local name=$1
     shift
     if bpkfs "$@"; then pass "$name"; else fail "$name" "status $status: $err"; fi
+}
+
+# Processes of bpkfs that this script started and that no mount of its accounts for.
+strays() {
+    local file pid
+    for file in /proc/[1-9]*/exe; do
+        [ "$file" -ef "$BPKFS" ] || continue
+        pid=${file//[!0-9]/}
+        case " ${pids[*]} " in *" $pid "*) continue ;; esac
+        if grep -qxzF "BPKFS_TEST=$T" "/proc/$pid/environ" 2>/dev/null && alive "$pid"; then
+            echo "$pid"
+        fi
+    done
+}
+# What a mount that failed may have left behind, in words; nothing when all is well.
+left_behind() { # MOUNTPOINT WAS-THERE STAGING-BEFORE
+    ! is_mounted "$1" || echo "mounted: $1"
+    [ -n "$2" ] || [ ! -e "$1" ] || echo "the mount point was made: $1"
+    [ "$(staging_folders)" = "$3" ] || echo "a staging folder: $(staging_folders)"
+    strays | sed 's/^/a process: /'
+}
+staging_folders() { find "$T" -xdev -name '.*.bpkfs' 2>/dev/null | sort; }
+
+# cannot STATUS REGEX DESCRIPTION ARGUMENTS...: bpkfs ARGUMENTS (the last is the mount
+# point) fails with STATUS and one line like REGEX, and leaves nothing behind.
+cannot() {
+    local want=$1 regex=$2 name=$3 at=${!#} was= staging
+    shift 3
+    [ ! -e "$at" ] || was=yes
+    staging=$(staging_folders)
+    if bpkfs "$@"; then
+        fail "$want: $name" 'mounted'
+        "$BPKFS" --unmount "$at" >/dev/null 2>&1
+        daemon_ended "$at"
+    else
+        told "$want: $name" "$want" "$regex" "$status" "$err" "$(left_behind "$at" "$was" "$staging")"
+    fi
+}
+# told NAME STATUS REGEX GOT-STATUS GOT-TEXT [WRONG]
+told() {
+    if [ "$4" -ne "$2" ]; then
+        fail "$1" "status $4, wanted $2: $5"
+    elif [ "$(wc -l <<<"$5")" -ne 1 ] || ! grep -qiE -- "$3" <<<"$5"; then
+        fail "$1" "said: $5
+wanted one line like: $3"
+    elif [ -n "${6:-}" ]; then
+        fail "$1" "left behind: $6"
+    else
+        pass "$1"
+    fi
 }
 
 # The daemon of MOUNTPOINT has ended: in the foreground, $fg_status is its status.
