@@ -353,21 +353,23 @@ def escape(component, probe=0, room=255):
     return text.decode()
 
 
-def probes(names, flat, room=255):
+def probes(names, flat, file_room=255):
     """What is added to the hashes of components that would else share a file name: in
     the order of (hash, bytes) every value is the hash, or one above the value before.
-    Values that would pass 64 bits go down instead."""
+    Values that would pass 64 bits go down instead. Keys: folder, component, and the
+    room it has."""
     groups = {}
     for name in names:
-        at = 0
-        for part in [name] if flat else name.split("."):
+        at, parts = 0, [name] if flat else name.split(".")
+        for index, part in enumerate(parts):
+            room = file_room if index == len(parts) - 1 else 255
             raw = part.encode() if len(part) > room // 12 else b""
             head = fitted(raw, room)[1] if len(raw) > room // 3 else None
             if head is not None:
-                groups.setdefault((name[:at], head), set()).add(raw)
+                groups.setdefault((name[:at], head, room), set()).add(raw)
             at += len(part) + 1
     found = {}
-    for (folder, _), members in groups.items():
+    for (folder, _, room), members in groups.items():
         if len(members) == 1:
             continue
         hashes = sorted((fnv(raw), raw) for raw in members)
@@ -380,23 +382,26 @@ def probes(names, flat, room=255):
             limit = values[at] - 1
         for (value, raw), final in zip(hashes, values):
             if value != final:
-                found[folder, raw.decode()] = final - value
+                found[folder, raw.decode(), room] = final - value
     return found
 
 
-def paths(names, flat):
-    moved = probes(names, flat)
+def paths(names, flat, suffix=""):
+    """Names and their paths; @suffix is what stands behind the names of files."""
+    file_room = 255 - len(suffix)
+    moved = probes(names, flat, file_room)
     ordered_names = sorted(names)
     for name in names:
-        at, parts = 0, []
-        for part in [name] if flat else name.split("."):
-            probe = moved.get((name[:at], part), 0) if moved and len(part) > 20 else 0
-            parts.append(escape(part, probe))
-            at += len(part) + 1
         below = bisect.bisect_left(ordered_names, name + ".")
-        if not flat and below < len(names) and ordered_names[below].startswith(name + "."):
-            parts.append("%self")
-        yield name, "/".join(parts)
+        is_self = not flat and below < len(names) and \
+            ordered_names[below].startswith(name + ".")
+        at, parts, escaped = 0, [name] if flat else name.split("."), []
+        for index, part in enumerate(parts):
+            room = 255 if index < len(parts) - 1 or is_self else file_room
+            probe = moved.get((name[:at], part, room), 0) if moved and len(part) > 20 else 0
+            escaped.append(escape(part, probe, room))
+            at += len(part) + 1
+        yield name, "/".join(escaped + ["%self"] * is_self) + suffix
 
 
 def dtype_text(dtype):
@@ -427,7 +432,7 @@ def rows_of(pack, flat):
                      {"type": next(iter(scalar))}))
     moved = probes(list(pack.metadata), True)
     for key, value in pack.metadata.items():
-        path = "metadata/" + escape(key, moved.get(("", key), 0))
+        path = "metadata/" + escape(key, moved.get(("", key, 255), 0))
         rows.append((path, (value + "\n").encode(), {}))
     return sorted(rows, key=lambda row: row[0].encode())
 

@@ -2,7 +2,9 @@
 """Packs with many, deep, long and awkward names, for tests/mount/scale.sh.
 
     scale.py cuts OUT.bpk        names that are cut, many of them of one hash
+    scale.py npy MOUNT PACK      compares npy/ with the pack: names, and where bytes end
 """
+import os
 import sys
 
 import collide
@@ -20,6 +22,9 @@ def cuts():
     tensors += ["other." + name for name in same]
     tensors += ["cut between characters." + "é" * 130, "w" * 300 + ".x", "w" * 300]
     tensors += [lead + "." + name for name in same[:2]]
+    # Those that are cut in npy/ alone, where a suffix takes room.
+    tensors += ["c" * size for size in (251, 252, 253, 254, 255)]
+    tensors += ["c" * 255 + ".x"]
     # As many that only begin alike.
     tensors += ["begin." + "b" * 250 + f"{i:05}" + "e" * 20 for i in range(100)]
     return {"tensors": [{"name": name, "dtype": "U8", "shape": [3]} for name in tensors],
@@ -27,8 +32,29 @@ def cuts():
             "metadata": {name: name[-10:] for name in same}}
 
 
+def npy(mount, path):
+    pack = oracle.Pack(path)
+    want = dict((shown, name) for name, shown in
+                oracle.paths(list(pack.tensors), False, ".npy"))
+    for folder, _, names in os.walk(os.path.join(mount, "npy")):
+        for name in names:
+            file = os.path.join(folder, name)
+            shown = os.path.relpath(file, os.path.join(mount, "npy"))
+            with open(file, "rb") as opened:
+                data = opened.read()
+            tensor = want.pop(shown, None)
+            if tensor is None:
+                print("is not wanted:", shown)
+            elif not data.endswith(pack.bytes_of(pack.tensors[tensor])):
+                print("has other bytes:", shown)
+    for shown in want:
+        print("is missing:", shown)
+
+
 def main(args):
     kinds = {"cuts": cuts}
+    if args[:1] == ["npy"] and len(args) == 3:
+        sys.exit(npy(*args[1:]))
     if len(args) != 2 or args[0] not in kinds:
         sys.exit(__doc__)
     with open(args[1], "wb") as file:

@@ -39,26 +39,18 @@ def is_array(pack, tensor):
     return size == len(pack.bytes_of(tensor))
 
 
-def npy_paths(names):
-    """In npy/ file names have a suffix, and so less room before they are cut."""
-    for name, path in oracle.paths(names, False):
-        folder, slash, file = path.rpartition("/")
-        if file != "%self":
-            file = oracle.escape(name.rpartition(".")[2], room=255 - len(".npy"))
-        yield name, folder + slash + file
-
-
 def npy(mount, pack):
     import numpy as np
-    plain = dict(oracle.paths(list(pack.tensors), False))
-    for name, path in npy_paths(list(pack.tensors)):
+    names = list(pack.tensors)
+    raw_paths = dict(oracle.paths(names, False))
+    for name, path in oracle.paths(names, False, ".npy"):
         tensor = pack.tensors[name]
         data = pack.bytes_of(tensor)
         array = is_array(pack, tensor)
         dtype = np.dtype(NUMPY[dtype_text(tensor["dtype"])] if array else "|u1")
         want = np.frombuffer(data, dtype).reshape(tensor["shape"] if array else [len(data)])
-        file = os.path.join(mount, "npy", path + ".npy")
-        raw = os.path.join(mount, "tensors", plain[name])
+        file = os.path.join(mount, "npy", path)
+        raw = os.path.join(mount, "tensors", raw_paths[name])
         got = {"np.load": np.load(file)}
         with open(file, "rb") as opened:
             head = opened.read(12)
