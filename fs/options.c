@@ -13,6 +13,39 @@
 
 enum { TIMEOUT_MAX = 30 * 24 * 60 * 60 };
 
+/* What mount(8) may pass and what means nothing to a mounted pack. */
+static const char *const ignored_words[] = {
+	"async",	 "atime",      "relatime",   "norelatime", "strictatime",
+	"nostrictatime", "diratime",   "nodiratime", "lazytime",   "nolazytime",
+	"dev",		 "suid",       "exec",	     "symfollow",  "nosymfollow",
+	"iversion",	 "noiversion", "mand",	     "nomand",	   "silent",
+	"loud",		 "defaults",   "auto",	     "noauto",	   "fail",
+	"nofail",	 "user",       "users",	     "nouser",	   "nousers",
+	"owner",	 "noowner",    "group",	     "nogroup",	   "_netdev",
+	"nonempty",	 "",	       NULL
+};
+/* What it may pass and the kernel is to hear of. */
+static const char *const kernel_words[] = { "noatime", "nosuid",  "nodev", "noexec",
+					    "sync",    "dirsync", NULL };
+enum { HELP_INDENT = 18, HELP_WIDTH = 79 };
+
+/* The words in lines of the help's right column, the first of which is begun. */
+static void print_words(const char *const *words)
+{
+	size_t column = HELP_INDENT;
+
+	for (; *words; words++) {
+		if (!**words)
+			continue;
+		if (column + 1 + strlen(*words) > HELP_WIDTH) {
+			printf("\n%*s", HELP_INDENT, "");
+			column = HELP_INDENT;
+		}
+		column += (size_t)printf("%s%s", column > HELP_INDENT ? " " : "", *words);
+	}
+	putchar('\n');
+}
+
 void options_help(void)
 {
 	fputs("usage: bpkfs [options] PACK MOUNTPOINT  mount a pack (read-only)\n"
@@ -62,8 +95,13 @@ void options_help(void)
 	      "    fsname=NAME   what the mount table shows (default: the pack's path)\n"
 	      "    staging=DIR   where edits wait for the commit (default: beside the "
 	      "pack)\n"
-	      "    and what mount(8) and fstab use: defaults, noatime, nofail, x-..., "
-	      "...\n"
+	      "    of mount(8):  ",
+	      stdout);
+	print_words(kernel_words);
+	fputs("    no effect:    ", stdout);
+	print_words(ignored_words);
+	fputs("                  user=... comment=... x-... X-...\n"
+	      "    remount       is refused: unmount the pack and mount it again\n"
 	      "\n"
 	      "SIGTERM, SIGINT and SIGHUP unmount and commit, also while files are "
 	      "open.\n"
@@ -187,19 +225,6 @@ static const char *parse_valued(struct options *options, const char *name,
 
 static const char *parse_word(struct options *options, char *word)
 {
-	/* What mount(8) may pass and what means nothing to a mounted pack. */
-	static const char *const ignored[] = {
-		"atime",    "relatime",	  "norelatime", "strictatime", "nostrictatime",
-		"diratime", "nodiratime", "lazytime",	"nolazytime",  "dev",
-		"suid",	    "exec",	  "symfollow",	"nosymfollow", "iversion",
-		"mand",	    "noiversion", "nomand",	"silent",      "loud",
-		"nofail",   "fail",	  "noauto",	"auto",	       "user",
-		"users",    "nouser",	  "nousers",	"owner",       "noowner",
-		"group",    "nogroup",	  "_netdev",	"defaults",    "async",
-		"nonempty", "",		  NULL
-	};
-	static const char *const kernel[] = { "noatime", "nosuid",  "nodev", "noexec",
-					      "sync",	 "dirsync", NULL };
 	char *equals = strchr(word, '=');
 
 	if (strcmp(word, "ro") == 0 || strcmp(word, "rw") == 0)
@@ -212,9 +237,9 @@ static const char *parse_word(struct options *options, char *word)
 		options->allow_root = true;
 	else if (strcmp(word, "remount") == 0)
 		return "a mounted pack stays as it is: unmount it and mount it again";
-	else if (one_of(word, kernel))
+	else if (one_of(word, kernel_words))
 		return pass_on(options, word) ? NULL : "no memory";
-	else if (one_of(word, ignored) || strncmp(word, "x-", 2) == 0 ||
+	else if (one_of(word, ignored_words) || strncmp(word, "x-", 2) == 0 ||
 		 strncmp(word, "X-", 2) == 0)
 		return NULL;
 	else if (equals) {
