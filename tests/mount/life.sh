@@ -8,7 +8,7 @@
 # BPKFS_TEST_MOUNTS: how often; many more than in CI have been tried.
 fresh ready
 count=${BPKFS_TEST_MOUNTS:-60} wrong=
-want=$'metadata\nscalars\ntensors'
+want=$'index.tsv\nmetadata\nnpy\npack.json\npack.safetensors\nscalars\ntensors'
 for ((i = 1; i <= count; i++)); do
     if ! bpkfs "$pack" "$mnt"; then
         wrong+="$i: status $status: $err"$'\n'
