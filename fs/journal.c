@@ -268,7 +268,8 @@ static int get_index(struct bpk_cursor *cursor, size_t *ret_index)
 	return error;
 }
 
-static void append_tensor(struct bpk_appender *out, const struct item *item)
+/* Of one that is gone the bytes are, too. */
+static void append_tensor(struct bpk_appender *out, const struct item *item, bool linked)
 {
 	const uint8_t *cbor = item->dtype_cbor;
 
@@ -283,7 +284,7 @@ static void append_tensor(struct bpk_appender *out, const struct item *item)
 	append_index(out, item->described);
 	bpk_append_bool(out, item->has_param_id);
 	bpk_append_uint(out, item->param_id);
-	bpk_append_uint(out, item->staged ? item->staged->number + 1 : 0);
+	bpk_append_uint(out, linked && item->staged ? item->staged->number + 1 : 0);
 }
 #define TENSOR_FIELDS 8
 
@@ -397,7 +398,7 @@ static void append_item(struct bpk_appender *out, const struct item *item, bool 
 	bpk_append_int(out, item->mtime.tv_sec);
 	bpk_append_uint(out, (uint64_t)item->mtime.tv_nsec);
 	if (tensor)
-		append_tensor(out, item);
+		append_tensor(out, item, linked);
 	else
 		append_value(out, item);
 }

@@ -91,7 +91,7 @@ static bool untouched(const struct move *move, const struct item *item)
 static bool at_rest(const struct move *move, const struct item *item)
 {
 	return item->place != NO_BASE && untouched(move, item) && !item->pending.active &&
-	       !item->pending.writers;
+	       !item->pending.writers && !overlay_invalid(move->overlay, item);
 }
 
 /* The tensor of the new pack that is described as the old pack's @item->described. */
@@ -200,10 +200,10 @@ static int prepare(struct move *move, const struct pack *pack)
 
 static void move_node(struct mount *mount, const struct move *moves, struct node *node)
 {
-	const struct move *move = &moves[node->kind];
 	struct item *item = node->item;
 
 	if (!item) {
+		const struct move *move = &moves[node->kind];
 		struct item *const *promoted = mount->overlay.promoted[node->kind];
 
 		item = promoted ? promoted[node->base] : NULL;
@@ -232,7 +232,8 @@ static void move_nodes(struct mount *mount, const struct move *moves)
 {
 	for (size_t i = 0; i < mount->nodes.bucket_count; i++)
 		for (struct node *node = mount->nodes.buckets[i]; node; node = node->next)
-			if (node->type == NODE_ENTRY && node->kind < PACK_KIND_COUNT)
+			if (node->type == NODE_ENTRY &&
+			    (node->item || node->kind < PACK_KIND_COUNT))
 				move_node(mount, moves, node);
 }
 

@@ -1,0 +1,254 @@
+#!/usr/bin/env bash
+# Commits of a mount that goes on being used, edits that survive a kill, and the
+# commands for both (SEMANTICS, sections 1 and 4).
+. "$(dirname "$0")/lib.sh"
+
+state() { jq -c ".$1" "$mnt/.bpkfs/status"; }
+fsync() { "$PYTHON" -c 'import os, sys
+for path in sys.argv[1:]:
+    fd = os.open(path, os.O_RDONLY)
+    os.fsync(fd)
+    os.close(fd)' "$@"; }
+# gone: the daemon is killed, and what is left of its mount cleared.
+gone() {
+    kill -9 "${pids[$mnt]}"
+    daemon_ended "$mnt"
+    fusermount3 -u "$mnt"
+}
+beside() { (cd "$(dirname "$pack")" && ls -A | grep -F ".$(basename "$pack")"); }
+
+# By --commit, by sync(1) of the mount, by fsync of any folder.
+fresh commit
+mounted 'a writable mount' -o rw "$pack" "$mnt"
+inodes=$(cd "$mnt" && find tensors scalars metadata npy -printf '%i %p\n' | sort)
+cp "$pack" "$T/old.bpk"
+before=$(stat -c '%i %Y' "$pack")
+ok '--commit without an edit' "$BPKFS" --commit "$mnt"
+is 'writes nothing' "$(stat -c '%i %Y' "$pack")" "$before"
+ok 'and leaves the pack as it was' cmp "$pack" "$T/old.bpk"
+exec 7<"$mnt/tensors/big" 8<"$mnt/tensors/steps"
+echo 0.5 >"$mnt/scalars/lr"
+head -c 8 /dev/zero >"$mnt/tensors/steps"
+is 'an edit is an edit' "$(state dirty) $(state changes)" 'true 2'
+ok '--commit' "$BPKFS" --commit "$mnt"
+is 'and then it is none' "$(state dirty) $(state changes) $(state last_error)" 'false 0 null'
+is 'the pack has the edits and nothing else' "$(oracle differ "$T/old.bpk" "$pack")" "M tensors steps
+M scalars lr"
+ok 'the pack opens' valid "$pack"
+is 'inode numbers are as before' \
+    "$(cd "$mnt" && find tensors scalars metadata npy -printf '%i %p\n' | sort)" "$inodes"
+is 'an open file goes on' "$(sum <&7)" "$(oracle data "$T/old.bpk" big | sum)"
+is 'one that was edited too' "$(od -An -tu8 <&8 | tr -d ' ')" 0
+exec 7<&- 8<&-
+is 'offsets are those of the new pack' \
+    "$(getfattr --absolute-names --only-values -n user.bpk.offset "$mnt/tensors/big")" \
+    "$(jq '.tensors.big.offset' "$mnt/pack.json")"
+echo 5 >"$mnt/scalars/epoch"
+ok 'sync of the mount commits' sync "$mnt"
+is 'which is in the pack' "$(oracle scalar "$pack" epoch)" 'UInt 5'
+echo 6 >"$mnt/scalars/epoch"
+ok 'fsync of a folder does' fsync "$mnt/tensors/encoder/layer1"
+is 'which is in the pack too' "$(oracle scalar "$pack" epoch)" 'UInt 6'
+mv "$mnt/tensors/encoder" "$mnt/tensors/enc"
+rm "$mnt/tensors/mask" "$mnt/metadata/arch"
+printf new >"$mnt/tensors/new"
+printf one >"$mnt/metadata/key"
+exec 7<"$mnt/tensors/none" 8<"$mnt/tensors/big"
+rm "$mnt/tensors/big"
+ok 'renamed, removed and made' "$BPKFS" --commit "$mnt"
+is 'the whole mount is the pack' "$(whole_tree "$mnt")" "$(oracle tree "$pack")"
+is 'a removed file that is open reads on' "$(sum <&8)" "$(oracle data "$T/old.bpk" big | sum)"
+exec 7<&- 8<&-
+cp "$pack" "$T/second.bpk"
+unmount 'unmounting has nothing to do' "$mnt"
+ok 'and leaves the pack alone' cmp "$pack" "$T/second.bpk"
+is 'nothing is left beside it' "$(beside)" ''
+
+# Invalid edits are told and stay.
+fresh commit
+mounted 'for an invalid edit' -o rw "$pack" "$mnt"
+printf short >"$mnt/tensors/steps"
+echo 0.5 >"$mnt/scalars/lr"
+text=$("$BPKFS" --commit "$mnt" 2>&1)
+is '--commit: 24, and a line' "$? $(wc -l <<<"$text")" '24 1'
+like 'that names it' "$text" 'steps'
+is 'the valid one is in' "$(oracle differ "$T/base.bpk" "$pack")" 'M scalars lr'
+is 'the other stays an edit' "$(cat "$mnt/.bpkfs/changes")" 'M! tensors/steps'
+like '.bpkfs/status has it' "$(state last_error)" 'steps'
+like '--status too' "$("$BPKFS" --status "$mnt")" 'left out'
+head -c 8 /dev/zero >"$mnt/tensors/steps"
+unmount 'mended, it is committed' "$mnt"
+is 'mended, it is in' "$(oracle differ "$T/base.bpk" "$pack")" "M tensors steps
+M scalars lr"
+
+# A commit that fails can be tried again.
+fresh commit
+mounted 'for a commit that fails' -o rw "$pack" "$mnt"
+echo 0.5 >"$mnt/scalars/lr"
+mv "$pack" "$T/aside.bpk"
+cp "$T/aside.bpk" "$pack"
+text=$("$BPKFS" --commit "$mnt" 2>&1)
+is '--commit of a pack that another one replaced: 23' $? 23
+like 'it says why' "$text" 'changed on disk'
+refused 'sync says so' 'stale' sync "$mnt"
+ok 'nothing was overwritten' cmp "$pack" "$T/base.bpk"
+mv "$T/aside.bpk" "$pack"
+ok 'with the right one back it commits' "$BPKFS" --commit "$mnt"
+is 'the edit is in' "$(oracle scalar "$pack" lr)" 'Float 0.5'
+unmount 'it unmounts' "$mnt"
+
+# --discard.
+fresh commit
+mounted 'for --discard' -o rw "$pack" "$mnt"
+echo 0.5 >"$mnt/scalars/lr"
+fsync "$mnt/scalars/lr"
+pid=${pids[$mnt]}
+ok '--discard unmounts' "$BPKFS" --discard "$mnt"
+ok 'the daemon is gone' "$BPKFS_WAIT_FOR" exited "$pid"
+daemon_ended "$mnt"
+ok 'the pack is as it was' cmp "$pack" "$T/base.bpk"
+is 'nothing is left beside it' "$(beside)" ''
+
+# Killed: what was fsynced comes back.
+fresh commit
+mounted 'for a kill' -o rw "$pack" "$mnt"
+echo 0.5 >"$mnt/scalars/lr"
+printf 'some text' >"$mnt/metadata/note"
+head -c 5000 /dev/urandom >"$T/bytes"
+cp "$T/bytes" "$mnt/tensors/fresh"
+head -c 16 "$T/bytes" >"$mnt/tensors/encoder/layer1/bias"
+mv "$mnt/tensors/head" "$mnt/tensors/top"
+rm "$mnt/tensors/none"
+fsync "$mnt/tensors/fresh"
+want=$(whole_tree "$mnt")
+echo 77 >"$mnt/scalars/lost"
+gone
+ok 'the pack is as it was' cmp "$pack" "$T/base.bpk"
+mounted 'a read-only mount shows the pack' "$pack" "$mnt"
+is 'as it is' "$(whole_tree "$mnt")" "$(oracle tree "$pack")"
+unmount 'it goes' "$mnt"
+mounted 'the next writable mount' -o rw "$pack" "$mnt"
+like 'says what came back' "$(cat "${logs[$mnt]}.err")" '[0-9] edits that were not committed are back'
+is 'and has it all' "$(whole_tree "$mnt")" "$want"
+is 'dtype and shape too' \
+    "$(getfattr --absolute-names -d -m '^user.bpk.[dsp]' "$mnt/tensors/encoder/layer1/bias" | grep -v '^#')" \
+    'user.bpk.dtype="F32"
+user.bpk.param_id="9505838338724798577"
+user.bpk.shape="[4]"'
+gone
+mounted 'killed again before it was committed' -o rw "$pack" "$mnt"
+is 'it is still there' "$(whole_tree "$mnt")" "$want"
+unmount 'it commits' "$mnt"
+is 'the pack is what was fsynced' "$(oracle tree "$pack")" "$want"
+is 'nothing is left beside it' "$(beside)" ''
+
+# A pack that is another one by then, and a journal that is damaged.
+fresh commit
+mounted 'for a kill before the pack is replaced' -o rw "$pack" "$mnt"
+echo 0.5 >"$mnt/scalars/lr"
+fsync "$mnt/scalars/lr"
+gone
+cp "$pack" "$T/other.bpk"
+mv "$T/other.bpk" "$pack"
+bpkfs -o rw "$pack" "$mnt"
+is '21: edits of another pack' "$status" 21
+like 'it says what to do' "$err" '--discard'
+mounted 'a read-only mount is possible' "$pack" "$mnt"
+unmount 'it goes' "$mnt"
+ok '--discard PACK drops them' "$BPKFS" --discard "$pack"
+is 'nothing is left beside it' "$(beside)" ''
+mounted 'then it mounts' -o rw "$pack" "$mnt"
+refused '--discard PACK is not for a mounted one' 'mounted' "$BPKFS" --discard "$pack"
+echo 0.5 >"$mnt/scalars/lr"
+fsync "$mnt/scalars/lr"
+gone
+journal=$(find "$T" -path '*bpkfs/journal')
+size=$(stat -c %s "$journal")
+for ((i = 0; i < size; i += 3)); do
+    cp "$journal" "$T/journal"
+    printf '\377' | dd of="$journal" bs=1 seek="$i" conv=notrunc 2>/dev/null
+    cmp -s "$journal" "$T/journal" && continue
+    if bpkfs -o rw "$pack" "$mnt"; then
+        "$BPKFS" --discard "$mnt"
+        daemon_ended "$mnt"
+        fail '21: a damaged journal' "byte $i"
+        break
+    fi
+    [ "$status" -eq 21 ] || { fail '21: a damaged journal' "byte $i: $status $err"; break; }
+    cp "$T/journal" "$journal"
+done
+is '21: a damaged journal, whichever byte' "$i" "$(((size + 2) / 3 * 3))"
+mounted 'the right one again' -o rw "$pack" "$mnt"
+is 'brings the edit back' "$(cat "$mnt/scalars/lr")" 0.5
+unmount 'it commits' "$mnt"
+
+# Readers go on while commits come.
+fresh commit
+mounted 'for readers during commits' -o rw "$pack" "$mnt"
+ok '32 readers while 20 commits are made' "$PYTHON" - "$mnt" "$BPKFS" <<'PYTHON'
+import hashlib, mmap, os, subprocess, sys, threading
+mnt, bpkfs = sys.argv[1:]
+path = os.path.join(mnt, "tensors/big")
+want = hashlib.sha256(open(path, "rb").read()).digest()
+stop, wrong = threading.Event(), []
+def read(k):
+    fd = os.open(path, os.O_RDONLY)
+    view = mmap.mmap(fd, 0, prot=mmap.PROT_READ, flags=mmap.MAP_SHARED if k % 2 else mmap.MAP_PRIVATE)
+    size, rounds = len(view), 0
+    while not stop.is_set() or not rounds:
+        at = (k * 7919 + rounds * 104729) % (size - 4096)
+        if os.pread(fd, 4096, at) != first[at:at + 4096] or view[at:at + 4096] != first[at:at + 4096]:
+            wrong.append((k, at))
+            return
+        if k % 8 == 0 and hashlib.sha256(open(path, "rb").read()).digest() != want:
+            wrong.append((k, "whole"))
+            return
+        rounds += 1
+    view.close()
+    os.close(fd)
+first = open(path, "rb").read()
+threads = [threading.Thread(target=read, args=(k,)) for k in range(32)]
+for thread in threads:
+    thread.start()
+try:
+    for k in range(20):
+        with open(os.path.join(mnt, "scalars/epoch"), "w") as file:
+            file.write(f"{k}\n")
+        with open(os.path.join(mnt, "tensors", "new%d" % k), "wb") as file:
+            file.write(b"x" * k)
+        subprocess.run([bpkfs, "--commit", mnt], check=True)
+finally:
+    stop.set()
+    for thread in threads:
+        thread.join()
+assert not wrong, wrong
+PYTHON
+unmount 'it unmounts' "$mnt"
+is 'the last commit is in the pack' "$(oracle scalar "$pack" epoch)" 'UInt 19'
+
+# Anything at all, against a model. BPKFS_TEST_EDITS: how much of it.
+fresh random
+flags=
+[ "$BPKFS_THREADS" = multi ] || flags=-s
+for seed in ${BPKFS_TEST_SEEDS:-1 $((RANDOM + 1000))}; do
+    is "random edits, seed $seed" "$(BPKFS_FLAGS=$flags timeout 300 "$PYTHON" -I \
+        "$top/tests/support/random_edits.py" "$BPKFS" "$BPKFS_WAIT_FOR" "$T/random.bpk" "$mnt" \
+        "$seed" "${BPKFS_TEST_EDITS:-120}" 2>&1)" ''
+    if is_mounted "$mnt"; then
+        kill -9 "$(daemon_of "$mnt")"
+        fusermount3 -u -z "$mnt"
+        rm -rf "$T/.random.bpk.bpkfs"
+    fi
+done
+
+# What they say where nothing is mounted.
+for command in --commit --discard --status; do
+    text=$("$BPKFS" "$command" "$mnt" 2>&1)
+    is "10: $command where nothing is mounted" "$? $(wc -l <<<"$text")" '10 1'
+done
+mounted 'a read-only mount' "$pack" "$mnt"
+ok '--commit of a read-only mount does nothing' "$BPKFS" --commit "$mnt"
+ok 'sync of one too' sync "$mnt"
+like '--status tells of one' "$("$BPKFS" --status "$mnt")" '"mode":"ro"'
+unmount 'it goes' "$mnt"
+done_testing
