@@ -10,6 +10,7 @@
 #include "edit.h"
 #include "error.h"
 #include "journal.h"
+#include "npy_draft.h"
 #include "rebase.h"
 #include "scalar_text.h"
 
@@ -91,33 +92,39 @@ static int add_base_tensor(struct commit *commit, struct bpk_writer *writer,
 	return result;
 }
 
-static int add_staged_tensor(struct commit *commit, struct bpk_writer *writer,
+/* One with bytes or a description of its own. */
+static int add_edited_tensor(struct commit *commit, struct bpk_writer *writer,
 			     const struct item *item, struct bpk_error *error)
 {
-	uint64_t size = item_data_size(&commit->mount->overlay, item);
+	uint64_t size = item_data_size(&commit->mount->overlay, item), length, off = 0;
+	const struct bpk_reader *reader = commit->mount->overlay.reader;
+	int fd = item->staged ? item->staged->fd : bpk_reader_fd(reader);
 	struct bpk_tensor_desc desc = {
 		.name = item->name,
 		.name_size = item->name_size,
 		.dtype = item->dtype,
 		.dtype_cbor = item->dtype_cbor,
 		.dtype_cbor_size = item->dtype_cbor_size,
-		.shape = item->shape_follows ? &size : item->shape,
-		.rank = item->shape_follows ? 1 : item->rank,
 		.has_param_id = item->has_param_id,
 		.param_id = item->param_id,
 	};
 
+	item_shape(&commit->mount->overlay, item, &length, &desc.shape, &desc.rank);
 	if (item->described != NO_BASE)
 		desc.extra = bpk_tensor_extra(
 			bpk_reader_tensor(commit->mount->overlay.reader, item->described),
 			&desc.extra_size, &desc.extra_count);
-	if (bpk_grow((void **)&commit->sources, &commit->source_capacity,
-		     commit->source_count + 1, sizeof(*commit->sources)))
-		return no_memory(error);
-	commit->sources[commit->source_count++] = staged_ref(item->staged);
-	item->staged->frozen++;
+	if (!item->staged) {
+		off = bpk_tensor_off(bpk_reader_tensor(reader, item->base));
+	} else {
+		if (bpk_grow((void **)&commit->sources, &commit->source_capacity,
+			     commit->source_count + 1, sizeof(*commit->sources)))
+			return no_memory(error);
+		commit->sources[commit->source_count++] = staged_ref(item->staged);
+		item->staged->frozen++;
+	}
 	bpk_writer_allow_odd_sizes(writer, item->described != NO_BASE);
-	return bpk_writer_add_range(writer, &desc, item->staged->fd, 0, size, error);
+	return bpk_writer_add_range(writer, &desc, fd, off, size, error);
 }
 
 /* @entry goes into the pack; within a kind in name order. */
@@ -146,11 +153,12 @@ static int add_tensors(struct commit *commit, struct bpk_writer *writer,
 		struct source *source = &sources[count];
 		const struct item *item = entry.item;
 
-		if (item && item->staged && !item_data_valid(overlay, item)) {
+		/* Of what was only touched in npy/ there is nothing to leave out. */
+		if (item && overlay_invalid(overlay, item) &&
+		    (npy_draft_pending(item->draft) || !item_is_hollow(item)))
 			leave_out(commit, item);
-			if (entry.base == NO_BASE)
-				continue;
-		}
+		if (entry.base == NO_BASE && !item_data_valid(overlay, item))
+			continue;
 		count++;
 		result = freeze(commit, &entry, error);
 		source->entry = entry;
@@ -164,8 +172,8 @@ static int add_tensors(struct commit *commit, struct bpk_writer *writer,
 	for (size_t i = 0; i < count && !result; i++) {
 		const struct item *item = sources[i].entry.item;
 
-		if (item && item->staged && item_data_valid(overlay, item))
-			result = add_staged_tensor(commit, writer, item, error);
+		if (item && item_data_valid(overlay, item))
+			result = add_edited_tensor(commit, writer, item, error);
 		else
 			result = add_base_tensor(commit, writer, &sources[i], error);
 	}

@@ -2,7 +2,7 @@
  * content.c - see content.h.
  */
 #include "content.h"
-#include "convert/npy.h"
+#include "npy_draft.h"
 #include "scalar_text.h"
 #include "tensor.h"
 
@@ -56,6 +56,24 @@ bool content_is_text(const struct entry *entry)
 	return entry->kind == ITEM_SCALAR || entry->kind == ITEM_METADATA;
 }
 
+/* A .npy file that is being written, or was made and never written. */
+static bool is_unmade_npy(const struct entry *entry, struct view view)
+{
+	const struct item *item = entry->item;
+
+	return view.npy && entry->kind == ITEM_TENSOR && item &&
+	       (item->draft ? !item->draft->settled : item_is_hollow(item));
+}
+
+/* As the writer of the file spelled it, as long as there is one. */
+static uint64_t npy_head_size(const struct entry *entry, const struct tensor *tensor)
+{
+	if (entry->item && entry->item->draft)
+		return entry->item->draft->head_size;
+	return bpk_npy_render_size(tensor->dtype, tensor->shape, tensor->rank,
+				   tensor->size);
+}
+
 int content_size(const struct overlay *overlay, const struct entry *entry,
 		 struct view view, uint64_t *ret_size)
 {
@@ -66,12 +84,12 @@ int content_size(const struct overlay *overlay, const struct entry *entry,
 	if (content_is_text(entry)) {
 		text_of(overlay, entry, view.writer, &text);
 		*ret_size = text.size + text.newline;
+	} else if (is_unmade_npy(entry, view)) {
+		*ret_size = entry->item->draft ? npy_draft_size(entry->item->draft) : 0;
 	} else if (entry->kind == ITEM_TENSOR && view.npy) {
 		error = tensor_get(overlay, entry, &tensor);
 		if (!error)
-			*ret_size = bpk_npy_render_size(tensor.dtype, tensor.shape,
-							tensor.rank, tensor.size) +
-				    tensor.size;
+			*ret_size = npy_head_size(entry, &tensor) + tensor.size;
 		tensor_done(&tensor);
 	} else if (entry->item) {
 		*ret_size = item_data_size(overlay, entry->item);
@@ -95,13 +113,18 @@ static int read_text(const struct overlay *overlay, const struct entry *entry,
 	return error;
 }
 
-static int read_npy_header(const struct tensor *tensor, struct reading *reading)
+static int read_npy_header(const struct entry *entry, const struct tensor *tensor,
+			   struct reading *reading)
 {
 	char *header;
 	size_t size;
-	int error = bpk_npy_render(tensor->dtype, tensor->shape, tensor->rank,
-				   tensor->size, &header, &size);
+	int error;
 
+	if (entry->item && entry->item->draft)
+		return reading_add_text(reading, entry->item->draft->head,
+					entry->item->draft->head_size);
+	error = bpk_npy_render(tensor->dtype, tensor->shape, tensor->rank, tensor->size,
+			       &header, &size);
 	if (error)
 		return error;
 	error = reading_add_text(reading, header, size);
@@ -120,9 +143,12 @@ int content_read(const struct overlay *overlay, const struct entry *entry,
 	if (entry->kind == ITEM_SCRATCH)
 		return reading_add_staged(reading, entry->item->staged,
 					  staged_size(entry->item->staged));
+	if (is_unmade_npy(entry, view))
+		return entry->item->draft ? npy_draft_read(entry->item->draft, reading)
+					  : 0;
 	error = tensor_get(overlay, entry, &tensor);
 	if (!error && view.npy)
-		error = read_npy_header(&tensor, reading);
+		error = read_npy_header(entry, &tensor, reading);
 	if (!error && tensor.staged)
 		error = reading_add_staged(reading, tensor.staged, tensor.size);
 	else if (!error)

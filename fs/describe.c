@@ -2,6 +2,7 @@
  * describe.c - see describe.h.
  */
 #include "describe.h"
+#include "attr_text.h"
 #include "convert/json.h"
 #include "tensor.h"
 
@@ -156,16 +157,15 @@ static int print_offset(struct tensor *tensor, FILE *out)
 
 static int print_type(const struct mount *mount, const struct entry *entry, FILE *out)
 {
-	static const char *const names[] = { "Int", "UInt", "Float", "Bool" };
 	enum bpk_scalar_type type;
 
-	if (entry->item && !entry->item->has_value)
+	if (entry->item && !entry->item->has_value && !entry->item->type_known)
 		return -ENODATA;
 	type = entry->item ? entry->item->value.type
 			   : bpk_scalar_value(bpk_reader_scalar(mount->overlay.reader,
 								entry->base))
 				     .type;
-	fputs(names[type], out);
+	fputs(attr_type_name(type), out);
 	return 0;
 }
 
@@ -180,12 +180,34 @@ static const struct attribute {
 	{ "user.bpk.type", NULL },
 };
 
+/* A scratch file may have those of what it may become. */
+static bool attribute_is_of(const struct attribute *attribute, const struct entry *entry)
+{
+	enum item_kind kind = entry->kind;
+
+	if (kind == ITEM_SCRATCH)
+		kind = tree_scratch_section(entry->item);
+	return kind == (attribute->print ? ITEM_TENSOR : ITEM_SCALAR);
+}
+
+/* Of a scratch file: was it set? */
+static bool attribute_is_set(const struct attribute *attribute, const struct item *item)
+{
+	if (!attribute->print)
+		return item->type_known;
+	if (attribute->print == print_dtype)
+		return !item_is_raw(item);
+	return attribute->print != print_shape || !item->shape_follows;
+}
+
 static int print_attribute(const struct mount *mount, const struct entry *entry,
 			   const struct attribute *attribute, FILE *out)
 {
 	struct tensor tensor = { 0 };
 	int error;
 
+	if (entry->kind == ITEM_SCRATCH && !attribute_is_set(attribute, entry->item))
+		return -ENODATA;
 	if (!attribute->print)
 		return print_type(mount, entry, out);
 	error = tensor_get(&mount->overlay, entry, &tensor);
@@ -193,11 +215,6 @@ static int print_attribute(const struct mount *mount, const struct entry *entry,
 		error = attribute->print(&tensor, out);
 	tensor_done(&tensor);
 	return error;
-}
-
-static bool attribute_is_of(const struct attribute *attribute, enum item_kind kind)
-{
-	return kind == (attribute->print ? ITEM_TENSOR : ITEM_SCALAR);
 }
 
 int describe_xattr(const struct mount *mount, const struct entry *entry, const char *name,
@@ -208,7 +225,7 @@ int describe_xattr(const struct mount *mount, const struct entry *entry, const c
 		FILE *out;
 		int error;
 
-		if (!attribute_is_of(&attributes[i], entry->kind) ||
+		if (!attribute_is_of(&attributes[i], entry) ||
 		    strcmp(attributes[i].name, name) != 0)
 			continue;
 		out = open_memstream(&value, ret_size);
@@ -237,7 +254,7 @@ int describe_xattr_names(const struct mount *mount, const struct entry *entry,
 		char *value;
 		size_t size;
 
-		if (!attribute_is_of(&attributes[i], entry->kind) ||
+		if (!attribute_is_of(&attributes[i], entry) ||
 		    describe_xattr(mount, entry, attributes[i].name, &value, &size) != 0)
 			continue;
 		free(value);

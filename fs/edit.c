@@ -4,6 +4,7 @@
  */
 #include "edit.h"
 #include "edit_data.h"
+#include "edit_npy.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -87,17 +88,16 @@ int edit_create(struct mount *mount, struct node *parent, const char *text,
 		error = resolved.found == FOUND_FOLDER ? -EISDIR : -EEXIST;
 		goto out;
 	}
-	if (resolved.no_file)
+	if (resolved.no_file) {
 		error = -EINVAL; /* in npy/, and not called so */
-	else if (folder.npy && resolved.kind == ITEM_TENSOR)
-		error = -EACCES;
-	if (error)
 		goto out;
+	}
 	error = overlay_make(&mount->overlay, resolved.kind, resolved.name,
 			     resolved.name_size, &item);
 	if (error)
 		goto out;
-	if (resolved.kind == ITEM_TENSOR || resolved.kind == ITEM_SCRATCH)
+	if ((resolved.kind == ITEM_TENSOR && !folder.npy) ||
+	    resolved.kind == ITEM_SCRATCH)
 		error = staged_new(&mount->staging, &item->staged);
 	if (error) {
 		overlay_remove(&mount->overlay, item);
@@ -245,8 +245,6 @@ static int rename_file(struct mount *mount, struct node *parent,
 		return -EISDIR;
 	if (to->no_file)
 		return -EINVAL; /* in npy/, and not called so */
-	if (folder->npy && from->kind != to->kind)
-		return -EACCES;
 	if (to->found == FOUND_ENTRY && no_replace)
 		return -EEXIST;
 	if (to->found == FOUND_ENTRY && entry_id(&mount->overlay, &to->entry) ==
@@ -259,6 +257,8 @@ static int rename_file(struct mount *mount, struct node *parent,
 		error = keep_folder(mount, parent, folder);
 	if (!error && item->kind < PACK_KIND_COUNT)
 		error = keep_folder_of(mount, folder, item->name, item->name_size);
+	if (!error && folder->npy)
+		error = edit_npy_fit(mount, item, to->kind, victim);
 	if (!error)
 		error = edit_fit(mount, item, to->kind, victim, to->name, to->name_size);
 	if (error)

@@ -27,6 +27,11 @@ int edit_truncate(struct mount *mount, struct node *node, uint64_t size);
 int edit_flush(struct mount *mount, struct node *node);
 /* Before a commit, when no more requests come: what was emptied is empty. */
 void edit_settle(struct mount *mount);
+/* Extended attributes; @flags are setxattr(2)'s. -ENOTSUP for those that are none of a
+ * pack, -EINVAL or -ERANGE for a value that cannot be. */
+int edit_set_attribute(struct mount *mount, struct node *node, const char *name,
+		       const char *value, size_t size, int flags);
+int edit_remove_attribute(struct mount *mount, struct node *node, const char *name);
 int edit_touch(struct mount *mount, struct node *node, struct timespec mtime);
 
 #endif

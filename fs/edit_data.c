@@ -6,6 +6,7 @@
 #include "base.h"
 #include "content.h"
 #include "edit.h"
+#include "edit_npy.h"
 #include "scalar_text.h"
 
 #include <errno.h>
@@ -120,8 +121,7 @@ static int set_text(struct mount *mount, struct item *item, enum item_kind kind,
 	return error;
 }
 
-/* Bytes of its own for a tensor that leaves its place in the pack or is written. */
-static int make_staged(struct mount *mount, struct item *item, bool copy)
+int edit_stage(struct mount *mount, struct item *item, bool copy)
 {
 	struct staged *staged;
 	int error;
@@ -183,6 +183,11 @@ int edit_fit(struct mount *mount, struct item *item, enum item_kind kind,
 							     &probe.value.type);
 			if (victim)
 				probe.value.type = victim->value.type;
+			/* An attribute that was copied with it says it. */
+			if (item->kind == ITEM_SCRATCH && item->type_known) {
+				probe.type_known = true;
+				probe.value.type = item->value.type;
+			}
 			error = set_scalar(&probe, text, size);
 			if (!error) {
 				item->value = probe.value;
@@ -211,45 +216,30 @@ int edit_fit(struct mount *mount, struct item *item, enum item_kind kind,
 				staged_unref(staged);
 		}
 		free(text);
-		if (!error)
+		if (!error) {
 			item->staged = staged;
+			item->type_known = false;
+		}
 		return error;
 	}
 	if (kind == ITEM_SCRATCH && item->kind == ITEM_TENSOR && !item->staged) {
-		return make_staged(mount, item, true);
+		return edit_stage(mount, item, true);
 	}
 	if (kind != ITEM_TENSOR)
 		return 0;
 	/* Raw bytes, not a tensor with a description of its own. */
-	if (victim && (item->kind == ITEM_SCRATCH || item->shape_follows)) {
-		void *cbor = NULL;
-
-		if (victim->dtype_cbor) {
-			cbor = malloc(victim->dtype_cbor_size);
-			if (!cbor)
-				return -ENOMEM;
-			memcpy(cbor, victim->dtype_cbor, victim->dtype_cbor_size);
-		}
-		error = item_set_shape(item, victim->shape, victim->rank);
-		if (error) {
-			free(cbor);
+	if (victim && item_is_raw(item)) {
+		error = item_describe_as(item, victim);
+		if (error)
 			return error;
+		if (!item->has_param_id) {
+			item->has_param_id = victim->has_param_id;
+			item->param_id = victim->param_id;
 		}
-		free(item->dtype_cbor);
-		item->dtype_cbor = cbor;
-		item->dtype_cbor_size = victim->dtype_cbor_size;
-		item->dtype = victim->dtype;
-		item->shape_follows = victim->shape_follows;
-		item->described = victim->described;
-		item->has_param_id = victim->has_param_id;
-		item->param_id = victim->param_id;
-	} else if (item->kind == ITEM_SCRATCH && item->described == NO_BASE) {
-		item->dtype = BPK_DTYPE_U8;
-		item->shape_follows = true;
 	}
 	/* Takes another's place in the pack: its own bytes must come along. */
 	if (victim && !item->staged) {
-		return make_staged(mount, item, true);
+		return edit_stage(mount, item, true);
 	}
 	return 0;
 }
@@ -261,8 +251,10 @@ int edit_begin(struct mount *mount, struct node *node)
 	struct item *item;
 	int error = node_take(mount, node, &item);
 
-	if (!error)
+	if (!error) {
 		item->pending.writers++;
+		item->npy_writers += node->npy;
+	}
 	return error;
 }
 
@@ -291,6 +283,8 @@ void edit_end(struct mount *mount, struct node *node)
 {
 	struct entry entry = node_entry(&mount->overlay, node);
 
+	if (node->npy && --entry.item->npy_writers == 0)
+		edit_npy_end(mount, entry.item);
 	if (--entry.item->pending.writers > 0)
 		return;
 	if (only_emptied(entry.item))
@@ -391,7 +385,7 @@ static int write_text(struct mount *mount, struct item *item, const char *data,
 	return error;
 }
 
-static int too_large(const struct item *item, uint64_t size)
+int edit_too_large(const struct item *item, uint64_t size)
 {
 	struct bpk_limits limits;
 
@@ -410,11 +404,14 @@ int edit_write(struct mount *mount, struct node *node, const char *data, size_t 
 		return error;
 	if (item->kind == ITEM_SCALAR || item->kind == ITEM_METADATA)
 		return write_text(mount, item, data, size, off);
+	if (edit_is_npy(node, item))
+		return edit_npy_write(mount, item, data, size, off);
 	if (!bpk_add_u64(off, size, &end))
 		return -EFBIG;
-	error = too_large(item, end);
+	edit_npy_forget(item);
+	error = edit_too_large(item, end);
 	if (!error)
-		error = make_staged(mount, item, true);
+		error = edit_stage(mount, item, true);
 	if (!error)
 		error = staged_write(item->staged, data, size, off);
 	clock_gettime(CLOCK_REALTIME, &item->mtime);
@@ -445,9 +442,12 @@ int edit_truncate(struct mount *mount, struct node *node, uint64_t size)
 		}
 		return error;
 	}
-	error = too_large(item, size);
+	if (edit_is_npy(node, item))
+		return edit_npy_truncate(mount, item, size);
+	edit_npy_forget(item);
+	error = edit_too_large(item, size);
 	if (!error)
-		error = make_staged(mount, item, size > 0);
+		error = edit_stage(mount, item, size > 0);
 	if (!error)
 		error = staged_truncate(item->staged, size);
 	clock_gettime(CLOCK_REALTIME, &item->mtime);
@@ -462,6 +462,8 @@ int edit_flush(struct mount *mount, struct node *node)
 
 	if (!item)
 		return 0;
+	if (edit_is_npy(node, item))
+		return edit_npy_flush(mount, item);
 	if (item->kind == ITEM_TENSOR)
 		return item_data_valid(&mount->overlay, item) ? 0 : -EINVAL;
 	if (item->kind == ITEM_SCRATCH || !item->pending.active || only_emptied(item))

@@ -9,6 +9,12 @@
 /* The item of @entry, and the kernel's node of it bound to it for good. */
 int edit_take(struct mount *mount, const struct entry *entry, struct item **ret_item);
 
+/* Bytes of its own for a tensor that leaves its place in the pack or is written: with
+ * @copy those that it had, else none. */
+int edit_stage(struct mount *mount, struct item *item, bool copy);
+/* Is a tensor of @size bytes larger than a pack may have? 0 or -EFBIG. */
+int edit_too_large(const struct item *item, uint64_t size);
+
 /*
  * Give @item the bytes that it must hold as an entry of @kind, before its name
  * changes. @victim, or NULL, is whose place it takes: its description stays.

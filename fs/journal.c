@@ -462,6 +462,9 @@ static int save_item(void *context, const struct item *item, enum change change)
 {
 	struct saving *saving = context;
 
+	/* Made in npy/ and not written yet: nothing that could be brought back. */
+	if (change != CHANGE_REMOVED && item_is_hollow(item))
+		return 0;
 	append_item(&saving->items, item, change != CHANGE_REMOVED);
 	saving->count++;
 	if (change == CHANGE_REMOVED || !item->staged)

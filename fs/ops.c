@@ -94,10 +94,9 @@ void handle_free(struct mount *mount, uint64_t number)
 
 /* Attributes --------------------------------------------------------------- */
 
-bool ops_can_write(const struct mount *mount, const struct node *node)
+bool ops_can_write(const struct node *node)
 {
-	return node->type == NODE_ENTRY &&
-	       !(node->npy && node_entry(&mount->overlay, node).kind == ITEM_TENSOR);
+	return node->type == NODE_ENTRY;
 }
 
 static int control_size(const struct mount *mount, const struct node *node,
@@ -372,7 +371,7 @@ static void ops_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int t
 		 (to_set & FUSE_SET_ATTR_GID && attr->st_gid != mount->gid))
 		error = -EPERM;
 	if (!error && to_set & FUSE_SET_ATTR_SIZE)
-		error = ops_can_write(mount, node)
+		error = ops_can_write(node)
 				? edit_truncate(mount, node, (uint64_t)attr->st_size)
 				: -EACCES;
 	if (!error && to_set & (FUSE_SET_ATTR_MTIME | FUSE_SET_ATTR_MTIME_NOW)) {

@@ -57,7 +57,7 @@ struct node *ops_begin(fuse_req_t req, fuse_ino_t ino);
 /* Unlock, and answer with an error. */
 void ops_fail(fuse_req_t req, int negative_errno);
 /* May a handle write to it, on a writable mount? Locked. */
-bool ops_can_write(const struct mount *mount, const struct node *node);
+bool ops_can_write(const struct node *node);
 /* Attributes of a node. 0 or -ENOMEM. Locked. */
 int ops_attributes(struct mount *mount, const struct node *node, bool writer,
 		   struct stat *ret_stat);

@@ -64,7 +64,7 @@ static int open_node(struct mount *mount, struct node *node, struct fuse_file_in
 		return -EISDIR;
 	if ((wants_write(fi) || fi->flags & O_TRUNC) && !mount->writable)
 		return -EROFS;
-	if ((wants_write(fi) || fi->flags & O_TRUNC) && !ops_can_write(mount, node))
+	if ((wants_write(fi) || fi->flags & O_TRUNC) && !ops_can_write(node))
 		return -EACCES;
 	error = handle_new(mount, node, &number);
 	if (error)
@@ -263,7 +263,7 @@ void ops_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_in
 	if (mount->writable && node->type == NODE_ENTRY) {
 		struct entry entry = node_entry(&mount->overlay, node);
 
-		if (handle && handle->writer && content_is_text(&entry))
+		if (handle && handle->writer && (content_is_text(&entry) || node->npy))
 			error = edit_flush(mount, node);
 		if (entry.kind == ITEM_SCRATCH)
 			scratch = staged_ref(entry.item->staged);

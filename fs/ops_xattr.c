@@ -2,6 +2,7 @@
  * ops_xattr.c - handlers of extended attributes.
  */
 #include "describe.h"
+#include "edit.h"
 #include "ops.h"
 
 #include <errno.h>
@@ -63,17 +64,23 @@ void ops_listxattr(fuse_req_t req, fuse_ino_t ino, size_t size)
 void ops_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name, const char *value,
 		  size_t size, int flags)
 {
-	(void)ino;
-	(void)name;
-	(void)value;
-	(void)size;
-	(void)flags;
-	fuse_reply_err(req, ops_mount(req)->writable ? ENOTSUP : EROFS);
+	struct mount *mount = ops_mount(req);
+	struct node *node = ops_begin(req, ino);
+	int error = -EROFS;
+
+	if (!node)
+		return;
+	if (mount->writable)
+		error = edit_set_attribute(mount, node, name, value, size, flags);
+	ops_fail(req, error);
 }
 
 void ops_removexattr(fuse_req_t req, fuse_ino_t ino, const char *name)
 {
-	(void)ino;
-	(void)name;
-	fuse_reply_err(req, ops_mount(req)->writable ? ENOTSUP : EROFS);
+	struct mount *mount = ops_mount(req);
+	struct node *node = ops_begin(req, ino);
+
+	if (node)
+		ops_fail(req, mount->writable ? edit_remove_attribute(mount, node, name)
+					      : -EROFS);
 }

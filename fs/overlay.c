@@ -2,6 +2,7 @@
  * overlay.c - see overlay.h.
  */
 #include "base.h"
+#include "npy_draft.h"
 #include "overlay_impl.h"
 #include "staging.h"
 
@@ -179,6 +180,7 @@ static void item_free(struct item *item)
 	free(item->pending.data);
 	blob_unref(item->text);
 	staged_unref(item->staged);
+	npy_draft_free(item->draft);
 	pack_unref(item->former);
 	free(item);
 }
@@ -194,46 +196,6 @@ void item_unref(struct overlay *overlay, struct item *item)
 	(void)overlay;
 	if (--item->refs == 0)
 		item_free(item);
-}
-
-int item_set_shape(struct item *item, const uint64_t *shape, size_t rank)
-{
-	uint64_t *copy = reallocarray(NULL, rank ? rank : 1, sizeof(*copy));
-
-	if (!copy)
-		return -ENOMEM;
-	if (rank)
-		memcpy(copy, shape, rank * sizeof(*copy));
-	free(item->shape);
-	item->shape = copy;
-	item->rank = rank;
-	return 0;
-}
-
-uint64_t item_data_size(const struct overlay *overlay, const struct item *item)
-{
-	if (item->staged)
-		return staged_size(item->staged);
-	if (item->kind == ITEM_TENSOR && item->base != NO_BASE)
-		return bpk_tensor_size(
-			bpk_reader_tensor(item_reader(overlay, item), item->base));
-	return 0;
-}
-
-bool item_data_valid(const struct overlay *overlay, const struct item *item)
-{
-	uint64_t size = item_data_size(overlay, item), wanted;
-
-	if (!item->staged || item->shape_follows)
-		return true;
-	if (item->dtype != BPK_DTYPE_QFLOAT &&
-	    !bpk_shape_size(item->dtype, item->shape, item->rank, &wanted) &&
-	    wanted == size)
-		return true;
-	/* A scheme tells no length, and a pack may hold odd ones: as there is right. */
-	return item->described != NO_BASE &&
-	       size == bpk_tensor_size(bpk_reader_tensor(item_reader(overlay, item),
-							 item->described));
 }
 
 /* The whole ---------------------------------------------------------------- */
@@ -562,7 +524,7 @@ int overlay_make(struct overlay *overlay, enum item_kind kind, const char *name,
 	item = overlay_item_new(overlay, kind, name, size);
 	if (!item)
 		return -ENOMEM;
-	if (kind == ITEM_TENSOR) {
+	if (kind == ITEM_TENSOR || kind == ITEM_SCRATCH) {
 		item->dtype = BPK_DTYPE_U8;
 		item->shape_follows = true;
 	}
@@ -750,37 +712,17 @@ static bool same_scalar(struct bpk_scalar_value a, struct bpk_scalar_value b)
 	return a.type == b.type && (a.type == BPK_SCALAR_BOOL ? a.b == b.b : a.u == b.u);
 }
 
-static bool same_tensor(const struct item *item, const struct bpk_tensor *tensor)
+static const struct bpk_tensor *tensor_of(const struct overlay *overlay, size_t base)
 {
-	size_t size, rank = bpk_tensor_rank(tensor);
-	const void *cbor = bpk_tensor_dtype_cbor(tensor, &size);
-	uint64_t param_id = 0;
-	bool has_param_id = bpk_tensor_param_id(tensor, &param_id);
-	uint64_t *shape;
-	bool same;
-
-	if (item->staged || item->rank != rank || item->has_param_id != has_param_id ||
-	    (has_param_id && item->param_id != param_id))
-		return false;
-	if (item->dtype != bpk_tensor_dtype(tensor) ||
-	    (item->dtype_cbor && (item->dtype_cbor_size != size ||
-				  memcmp(item->dtype_cbor, cbor, size) != 0)))
-		return false;
-	if (!rank)
-		return true;
-	shape = reallocarray(NULL, rank, sizeof(*shape));
-	if (!shape)
-		return false;
-	bpk_tensor_shape(tensor, shape, rank);
-	same = memcmp(shape, item->shape, rank * sizeof(*shape)) == 0;
-	free(shape);
-	return same;
+	return bpk_reader_tensor(overlay->reader, base);
 }
 
 static bool same_content(const struct overlay *overlay, const struct item *item)
 {
 	if (item->kind == ITEM_TENSOR)
-		return same_tensor(item, bpk_reader_tensor(overlay->reader, item->base));
+		return !item->staged &&
+		       item_has_param_id_of(item, tensor_of(overlay, item->base)) &&
+		       item_is_described_as(item, tensor_of(overlay, item->base));
 	if (item->kind == ITEM_SCALAR)
 		return same_scalar(item->value, bpk_scalar_value(bpk_reader_scalar(
 							overlay->reader, item->base)));
@@ -809,6 +751,8 @@ enum change overlay_change(const struct overlay *overlay, const struct item *ite
 	name = overlay_base_name(overlay, item->kind, item->base, &size);
 	if (bpk_name_compare(name, size, item->name, item->name_size) != 0)
 		return CHANGE_RENAMED;
+	if (npy_draft_pending(item->draft))
+		return CHANGE_MODIFIED;
 	return same_content(overlay, item) ? CHANGE_NONE : CHANGE_MODIFIED;
 }
 
@@ -817,7 +761,7 @@ bool overlay_invalid(const struct overlay *overlay, const struct item *item)
 	if (!item->linked)
 		return false;
 	if (item->kind == ITEM_TENSOR)
-		return !item_data_valid(overlay, item);
+		return !item_data_valid(overlay, item) || npy_draft_pending(item->draft);
 	return item->kind < PACK_KIND_COUNT &&
 	       (!item->has_value || (item->pending.active && !item->pending.refused));
 }

@@ -38,6 +38,7 @@ enum item_kind {
 #define NO_BASE SIZE_MAX
 
 struct staged;
+struct npy_draft;
 
 /* Text that is being written and does not count yet. */
 struct pending {
@@ -67,24 +68,27 @@ struct item {
 	char *name; /* the entry's name; for scratch and folders see tree.c */
 	size_t name_size;
 
-	/* ITEM_TENSOR. The bytes: staged, or the base's when staged is NULL.
-	 * (ITEM_SCRATCH uses staged alone.) */
+	/* ITEM_TENSOR. The bytes: staged, or the base's when staged is NULL; with neither
+	 * it was made in npy/ and is none yet. (ITEM_SCRATCH: staged, and what
+	 * attributes were set, for the tensor that it may become.) */
 	enum bpk_dtype dtype;
 	void *dtype_cbor; /* NULL: the canonical form */
 	size_t dtype_cbor_size;
 	uint64_t *shape;
 	size_t rank;
-	bool shape_follows; /* made by a plain write: U8 [length] */
+	bool shape_follows; /* no shape was set: as many elements as there are */
 	/* The tensor of the pack whose dtype, shape and unknown keys these are, or
 	 * NO_BASE. Not always the base: one may take another's place. */
 	size_t described;
 	bool has_param_id;
 	uint64_t param_id;
 	struct staged *staged;
+	struct npy_draft *draft; /* a .npy file that is being written, or NULL */
+	unsigned npy_writers;	 /* handles that may write to it */
 
 	/* ITEM_SCALAR, ITEM_METADATA: the value that counts, if has_value. */
 	bool has_value;
-	bool type_known; /* a new value must be of value.type */
+	bool type_known; /* a new value must be of value.type; of scratch files, too */
 	struct bpk_scalar_value value;
 	struct blob *text; /* metadata */
 	struct pending pending;
@@ -189,11 +193,28 @@ void overlay_account(struct overlay *overlay, uint64_t more);
 void item_ref(struct item *item);
 void item_unref(struct overlay *overlay, struct item *item);
 
+/* Items as tensors: item.c. */
+
 /* Bytes of a tensor or scratch file as they are now. */
 uint64_t item_data_size(const struct overlay *overlay, const struct item *item);
 /* Has a length that its dtype and shape allow (or the pack's own odd one). */
 bool item_data_valid(const struct overlay *overlay, const struct item *item);
+/* A tensor that is none yet: a file made in npy/ of which nothing counts so far. */
+bool item_is_hollow(const struct item *item);
+/* Raw bytes that nobody gave a dtype or shape. */
+bool item_is_raw(const struct item *item);
+/* Has it still the dtype and shape of @tensor? */
+bool item_is_described_as(const struct item *item, const struct bpk_tensor *tensor);
+bool item_has_param_id_of(const struct item *item, const struct bpk_tensor *tensor);
+/* Its shape now, which is @ret_length where it follows the length. Borrowed. */
+void item_shape(const struct overlay *overlay, const struct item *item,
+		uint64_t *ret_length, const uint64_t **ret_shape, size_t *ret_rank);
+/* 0 or -ENOMEM, and @item is as before. @cbor is copied; NULL for the canonical form. */
 int item_set_shape(struct item *item, const uint64_t *shape, size_t rank);
+int item_set_dtype(struct item *item, enum bpk_dtype dtype, const void *cbor,
+		   size_t cbor_size);
+/* The dtype, the shape and what it is described as in the pack. Likewise. */
+int item_describe_as(struct item *item, const struct item *other);
 
 /* The pack that the base of @item is an entry of. */
 const struct bpk_reader *item_reader(const struct overlay *overlay,
@@ -213,10 +234,6 @@ struct item *overlay_blank(struct overlay *overlay, enum item_kind kind, const c
 int overlay_restore(struct overlay *overlay, struct item *item);
 /* After the last of them: -EINVAL when two entries have one name. */
 int overlay_check_restored(const struct overlay *overlay);
-
-/* The pack that the base of @item is an entry of. */
-const struct bpk_reader *item_reader(const struct overlay *overlay,
-				     const struct item *item);
 
 /* What an item is against the pack; for commits and .bpkfs/changes. */
 enum change {

@@ -326,7 +326,7 @@ int staged_write(struct staged *staged, const void *data, size_t size, uint64_t 
 	return 0;
 }
 
-int staged_read(struct staged *staged, void *data, size_t size, uint64_t off)
+int staged_read(const struct staged *staged, void *data, size_t size, uint64_t off)
 {
 	char *to = data;
 

@@ -81,7 +81,7 @@ void staged_unref(struct staged *staged); /* NULL accepted; the last one removes
 uint64_t staged_size(const struct staged *staged);
 int staged_write(struct staged *staged, const void *data, size_t size, uint64_t off);
 /* All @size bytes from @off, or -EIO. */
-int staged_read(struct staged *staged, void *data, size_t size, uint64_t off);
+int staged_read(const struct staged *staged, void *data, size_t size, uint64_t off);
 int staged_truncate(struct staged *staged, uint64_t size);
 /* Fill it with @size bytes from @off of @fd, in the kernel. */
 int staged_copy(struct staged *staged, int fd, uint64_t off, uint64_t size);

@@ -3,6 +3,7 @@
  */
 #include "tensor.h"
 #include "base.h"
+#include "dtype.h"
 #include "staging.h"
 
 #include <errno.h>
@@ -25,8 +26,8 @@ static int get_base(const struct overlay *overlay, size_t base, struct tensor *t
 	const struct bpk_tensor *from = bpk_reader_tensor(overlay->reader, base);
 	size_t rank = bpk_tensor_rank(from);
 
-	tensor->described = from;
 	tensor->dtype = bpk_tensor_dtype(from);
+	tensor->dtype_cbor = bpk_tensor_dtype_cbor(from, &tensor->dtype_cbor_size);
 	tensor->has_param_id = bpk_tensor_param_id(from, &tensor->param_id);
 	if (bpk_grow((void **)&tensor->shape, &tensor->capacity, rank,
 		     sizeof(*tensor->shape)))
@@ -38,18 +39,17 @@ static int get_base(const struct overlay *overlay, size_t base, struct tensor *t
 static int get_item(const struct overlay *overlay, const struct item *item,
 		    struct tensor *tensor)
 {
-	uint64_t length = item_data_size(overlay, item);
+	const uint64_t *shape;
+	uint64_t length;
+	size_t rank;
 
 	tensor->dtype = item->dtype;
-	tensor->described =
-		item->described == NO_BASE
-			? NULL
-			: bpk_reader_tensor(item_reader(overlay, item), item->described);
+	tensor->dtype_cbor = item->dtype_cbor;
+	tensor->dtype_cbor_size = item->dtype_cbor_size;
 	tensor->has_param_id = item->has_param_id;
 	tensor->param_id = item->param_id;
-	if (item->shape_follows)
-		return set_shape(tensor, &length, 1);
-	return set_shape(tensor, item->shape, item->rank);
+	item_shape(overlay, item, &length, &shape, &rank);
+	return set_shape(tensor, shape, rank);
 }
 
 int tensor_get(const struct overlay *overlay, const struct entry *entry,
@@ -92,18 +92,20 @@ const char *tensor_dtype_text(struct tensor *tensor, size_t *ret_size)
 {
 	const char *name;
 
-	if (!tensor->described) {
+	if (tensor->dtype != BPK_DTYPE_QFLOAT) {
 		name = bpk_dtype_name(tensor->dtype);
 		*ret_size = strlen(name);
 		return name;
 	}
-	*ret_size = bpk_tensor_dtype_text(tensor->described, tensor->text,
-					  tensor->text_capacity);
+	*ret_size =
+		bpk_dtype_text(tensor->dtype, tensor->dtype_cbor, tensor->dtype_cbor_size,
+			       tensor->text, tensor->text_capacity);
 	if (*ret_size < tensor->text_capacity)
 		return tensor->text;
 	if (bpk_grow((void **)&tensor->text, &tensor->text_capacity, *ret_size + 1, 1))
 		return NULL;
-	bpk_tensor_dtype_text(tensor->described, tensor->text, tensor->text_capacity);
+	bpk_dtype_text(tensor->dtype, tensor->dtype_cbor, tensor->dtype_cbor_size,
+		       tensor->text, tensor->text_capacity);
 	return tensor->text;
 }
 

@@ -16,8 +16,8 @@ struct tensor {
 	const char *name; /* borrowed from the entry */
 	size_t name_size;
 	enum bpk_dtype dtype;
-	/* The tensor of the pack that has this dtype, with its scheme; else NULL. */
-	const struct bpk_tensor *described;
+	const void *dtype_cbor; /* borrowed; NULL for the canonical form */
+	size_t dtype_cbor_size;
 	uint64_t *shape; /* owned; reused by the next tensor_get() */
 	size_t rank;
 	size_t capacity;

@@ -43,6 +43,11 @@ static char *scratch_key(const struct folder *folder, const char *text, size_t s
 	return key;
 }
 
+enum item_kind tree_scratch_section(const struct item *item)
+{
+	return (enum item_kind)(item->name[SCRATCH_HEAD - 1] & ~SCRATCH_NPY);
+}
+
 char *tree_folder_key(const struct folder *folder, size_t *ret_size)
 {
 	char kind = (char)folder->kind;

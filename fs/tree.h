@@ -56,6 +56,8 @@ int tree_resolve_component(const struct folder *folder, const char *raw, size_t 
 /* Make of @resolved, what @text resolved to, the scratch file of that very name. */
 int tree_resolve_backup(const struct folder *folder, const char *text, size_t size,
 			struct resolved *resolved);
+/* The section that the scratch file @item lies in. */
+enum item_kind tree_scratch_section(const struct item *item);
 void resolved_done(struct resolved *resolved);
 
 /* Does the folder itself (prefix not "") still exist? */
