@@ -16,6 +16,8 @@ written for plainness: the whole pack in memory, no limits. FORMAT.md is its sou
     oracle.py scalar PACK.bpk NAME       its type and text, or "none"
     oracle.py value PACK.bpk KEY         the value of a metadata key, byte for byte
     oracle.py data PACK.bpk NAME         the bytes of a tensor
+    oracle.py tensor PACK.bpk NAME...    what each is, one a line: name, dtype, shape,
+                                         param_id or "-", SHA-256
 
 SPEC.json is what the golden vectors use: tensors in write order with name, dtype,
 shape and perhaps param_id, byte_len and hex (default: byte i of tensor k is
@@ -420,6 +422,14 @@ def tensor_attributes(pack, tensor):
             "offset": pack.data_off + tensor["data_offsets"][0]}
 
 
+def tensor_text(pack, tensor):
+    if tensor is None:
+        return "none"
+    said = tensor_attributes(pack, tensor)
+    return " ".join([said["dtype"], said["shape"], str(tensor.get("param_id", "-")),
+                     sha256(pack.bytes_of(tensor))])
+
+
 def rows_of(pack, flat):
     """Path, bytes and attributes (without user.bpk.) of every file, in order of paths."""
     rows = []
@@ -526,6 +536,10 @@ def main(args):
     elif args[:1] == ["data"] and len(args) == 3:
         pack = Pack(args[1])
         sys.stdout.buffer.write(pack.bytes_of(pack.tensors[args[2]]))
+    elif args[:1] == ["tensor"] and len(args) >= 3:
+        pack = Pack(args[1])
+        for name in args[2:]:
+            print(name, tensor_text(pack, pack.tensors.get(name)))
     else:
         sys.exit(__doc__)
 
