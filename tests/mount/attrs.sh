@@ -274,14 +274,14 @@ head F16 [5] 12'
 
 # rsync of plain files finds no attributes there, and takes none away.
 edit plain
-mkdir -p "$T/plain"
-head -c 8 /dev/urandom >"$T/plain/steps"
+mkdir -p "$T/files"
+head -c 8 /dev/urandom >"$T/files/steps"
 refused 'plain: rsync -aX says what it cannot take off' 'rsync_xal_clear|lremovexattr|not supported' \
-    rsync -aX --inplace "$T/plain/" "$mnt/tensors/"
-ok 'plain: rsync -a' rsync -a "$T/plain/" "$mnt/tensors/"
+    rsync -aX --inplace "$T/files/" "$mnt/tensors/"
+ok 'plain: rsync -a' rsync -a "$T/files/" "$mnt/tensors/"
 unmount 'plain: commit' "$mnt"
 is 'plain: what it is stays' "$(said "$pack" steps)" "$(said "$T/base.bpk" steps)"
-ok 'plain: its bytes are new' cmp "$T/plain/steps" <(oracle data "$pack" steps)
+ok 'plain: its bytes are new' cmp "$T/files/steps" <(oracle data "$pack" steps)
 
 # The same content, put together by hand, is what Burn wrote: byte for byte.
 assemble() { "$PYTHON" -I "$top/tests/support/assemble.py" "$@"; }
