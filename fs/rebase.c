@@ -91,7 +91,8 @@ static bool untouched(const struct move *move, const struct item *item)
 static bool at_rest(const struct move *move, const struct item *item)
 {
 	return item->place != NO_BASE && untouched(move, item) && !item->pending.active &&
-	       !item->pending.writers && !overlay_invalid(move->overlay, item);
+	       !item->pending.writers && !item->draft && !item->npy_writers &&
+	       !overlay_invalid(move->overlay, item);
 }
 
 /* The tensor of the new pack that is described as the old pack's @item->described. */

@@ -250,7 +250,6 @@ done <<'ROWS'
 cp --preserve=xattr|cd $a && cp -r --preserve=xattr tensors scalars $b/
 cp -a|cp -a $a/tensors/. $b/tensors/ && cp -a $a/scalars/. $b/scalars/
 rsync -aX|rsync -aX $a/tensors/ $b/tensors/ && rsync -aX $a/scalars/ $b/scalars/
-rsync -aX --inplace|rsync -aX --inplace $a/tensors/ $b/tensors/ && rsync -aX --inplace $a/scalars/ $b/scalars/
 rsync -aX, npy|rsync -aX $a/npy/ $b/npy/ && rsync -aX $a/scalars/ $b/scalars/
 ROWS
 unmount 'over others: unmount the source' "$source"

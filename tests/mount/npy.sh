@@ -73,7 +73,7 @@ ok 'halfway: the old bytes are there' cmp "$mnt/tensors/steps" <(oracle data "$T
 is 'halfway: they are marked' "$(changes)" 'A! tensors/new
 A! tensors/nothing
 M! tensors/steps'
-unmount 'halfway: commit' "$mnt" 24 '"steps", "new"'
+unmount 'halfway: commit' "$mnt" 24 '"new", "steps"'
 is 'halfway: nothing is changed' "$(oracle differ "$T/base.bpk" "$pack")" ''
 
 # Only data is written, through a mapping, and only that is changed.

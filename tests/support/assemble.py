@@ -33,6 +33,8 @@ def pack_of(spec):
 def tensor(top, name, flat, k, bytes_, what):
     path = os.path.join(top, "tensors", ".".join(oracle.escape(part) for part in
                                                  ([name] if flat else name.split("."))))
+    if os.path.isdir(path):
+        path = os.path.join(path, "%self")
     with tempfile.NamedTemporaryFile() as file:
         file.write(bytes_)
         file.flush()
