@@ -111,6 +111,37 @@ static struct item *promoted(const struct overlay *overlay, enum item_kind kind,
 	return overlay->promoted[kind][index];
 }
 
+struct item **overlay_promoted_new(size_t count)
+{
+	return calloc(count ? count : 1, sizeof(struct item *) + sizeof(uint32_t));
+}
+
+/*
+ * The first entry from @index on that is not promoted. What is promoted stays so as
+ * long as the table, so the way is noted behind the table, and the next time it is
+ * short: else whoever edits all entries would make every look-up walk past them all.
+ */
+static size_t skip_promoted(const struct overlay *overlay, enum item_kind kind,
+			    size_t index)
+{
+	size_t count = overlay_pack_count(overlay, kind), at = index;
+	struct item **table = kind < PACK_KIND_COUNT ? overlay->promoted[kind] : NULL;
+	uint32_t *steps;
+
+	if (!table)
+		return index;
+	steps = (uint32_t *)(void *)(table + count);
+	while (at < count && table[at])
+		at += steps[at] ? steps[at] : 1;
+	while (index < at) {
+		size_t next = index + (steps[index] ? steps[index] : 1);
+
+		steps[index] = (uint32_t)(at - index);
+		index = next;
+	}
+	return at;
+}
+
 uint64_t overlay_base_id(const struct overlay *overlay, enum item_kind kind, size_t index)
 {
 	if (overlay->ids[kind])
@@ -261,8 +292,7 @@ bool overlay_seek(const struct overlay *overlay, enum item_kind kind, const char
 	size_t count = overlay_pack_count(overlay, kind);
 	struct item *item = at < table->count ? table->items[at] : NULL;
 
-	while (index < count && promoted(overlay, kind, index))
-		index++;
+	index = skip_promoted(overlay, kind, index);
 	if (index < count && item) {
 		size_t other_size;
 		const char *other = overlay_base_name(overlay, kind, index, &other_size);
@@ -438,8 +468,8 @@ int overlay_promote(struct overlay *overlay, const struct entry *entry,
 		return 0;
 	}
 	if (!overlay->promoted[entry->kind]) {
-		overlay->promoted[entry->kind] = calloc(
-			overlay_pack_count(overlay, entry->kind), sizeof(struct item *));
+		overlay->promoted[entry->kind] =
+			overlay_promoted_new(overlay_pack_count(overlay, entry->kind));
 		if (!overlay->promoted[entry->kind])
 			return -ENOMEM;
 	}

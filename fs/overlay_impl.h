@@ -14,6 +14,9 @@
 /* A new item of one reference, not linked, with no base. NULL without memory. */
 struct item *overlay_item_new(struct overlay *overlay, enum item_kind kind,
 			      const char *name, size_t size);
+/* A table for struct overlay.promoted, of @count entries: none is promoted, and with
+ * room behind it for what overlay_seek() notes. NULL without memory. */
+struct item **overlay_promoted_new(size_t count);
 uint64_t overlay_base_id(const struct overlay *overlay, enum item_kind kind,
 			 size_t index);
 const char *overlay_base_name(const struct overlay *overlay, enum item_kind kind,

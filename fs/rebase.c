@@ -189,7 +189,7 @@ static int prepare(struct move *move, const struct pack *pack)
 	if (new_count(pack, move->kind) != move->count)
 		return -EINVAL;
 	move->places = reallocarray(NULL, old_count + 1, sizeof(*move->places));
-	move->promoted = calloc(move->count + 1, sizeof(struct item *));
+	move->promoted = overlay_promoted_new(move->count);
 	move->ids = reallocarray(NULL, move->count + 1, sizeof(*move->ids));
 	if (!move->places || !move->promoted || !move->ids)
 		return -ENOMEM;

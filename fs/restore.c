@@ -29,7 +29,7 @@ static int take_place(struct overlay *overlay, struct item *item)
 	if (item->base >= count)
 		return -EINVAL;
 	if (!overlay->promoted[item->kind]) {
-		overlay->promoted[item->kind] = calloc(count, sizeof(struct item *));
+		overlay->promoted[item->kind] = overlay_promoted_new(count);
 		if (!overlay->promoted[item->kind])
 			return -ENOMEM;
 	}
