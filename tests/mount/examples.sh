@@ -28,7 +28,7 @@ mounts+=("$T/manual/mnt" "$T/README/mnt")
 cp "$T/base.bpk" "$T/manual/model.bpk"
 mounted 'a pack to compare' "$T/base.bpk" "$T/manual/a"
 mounted 'and another' "$T/base.bpk" "$T/manual/b"
-shows manual "$top/fs/bpkfs.1" 15 model.bpk mnt
+shows manual "$top/fs/bpkfs.1" 17 model.bpk mnt
 unmount 'the pack to compare goes' "$T/manual/a"
 unmount 'so does the other' "$T/manual/b"
 shows README "$top/README.md" 23
