@@ -84,7 +84,7 @@ EACCES='permission denied' EPERM='operation not permitted' EXDEV='cross-device'
 ENOTSUP='not supported' ENODATA='no such attribute|no data available'
 
 is_root() { [ "$(id -u)" -eq 0 ]; }
-as_user() { "$BASH" "$top/tests/support/as-user.sh" "$@"; }
+as_user() { T=${T:-} "$BASH" "$top/tests/support/as-user.sh" "$@"; }
 
 if [ "${BPKFS_AS:-}" = user ] && is_root; then
     as_user test -x "$BPKFS" -a -x "$BPKFS_WAIT_FOR" -a -r "$0" ||
