@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """The second half of run.sh, which has made the folder and removes it: the rows."""
 import argparse
+import json
 import os
 import signal
-import subprocess
 import sys
 
 import pairs
@@ -41,9 +41,9 @@ def arguments():
 
 
 def buildtype(build):
-    told = subprocess.run(["meson", "introspect", "--buildoptions", build],
-                          stdout=subprocess.PIPE, text=True, check=True).stdout
-    values = {option["name"]: option["value"] for option in pairs.json.loads(told)}
+    with open(os.path.join(build, "meson-info", "intro-buildoptions.json"),
+              encoding="utf-8") as file:
+        values = {option["name"]: option["value"] for option in json.load(file)}
     if values["b_sanitize"] != "none":
         return f"{values['buildtype']}, sanitized"
     return values["buildtype"]

@@ -59,19 +59,33 @@ left=$(ls -A "$work/tmp"; grep -F " $work/" /proc/self/mounts)
 [ -z "$left" ]
 result "$?" 'nothing stays' "$left"
 
-# One that ends while it has something mounted: as soon as the first row is told.
-TMPDIR=$work/tmp python3 - "$here/run.sh" "$BPKFS_BUILD" >"$work/out" 2>&1 <<'INTERRUPT'
-import os, signal, subprocess, sys
+# One that is interrupted while it has something mounted: the kernel tells of mounts.
+TMPDIR=$work/tmp python3 - "$here/run.sh" "$BPKFS_BUILD" "$work/tmp/" >"$work/out" 2>&1 \
+    <<'INTERRUPT'
+import os, select, signal, subprocess, sys
 
-run = subprocess.Popen([sys.argv[1], "--quick", "--runs", "100", "--build", sys.argv[2]],
-                       stdout=subprocess.PIPE, text=True, start_new_session=True)
-for line in run.stdout:
-    if "mount, 10 tensors" in line:
-        os.killpg(run.pid, signal.SIGINT)
-        break
-for line in run.stdout:
-    pass
-sys.exit(run.wait() != 130)
+def end(*_):
+    sys.exit(143)
+
+script, build, below = sys.argv[1:]
+signal.signal(signal.SIGTERM, end)
+signal.signal(signal.SIGINT, signal.default_int_handler)
+mounts = open("/proc/self/mounts")
+changes = select.poll()
+changes.register(mounts, select.POLLERR | select.POLLPRI)
+run = subprocess.Popen([script, "--quick", "--build", build, "--rows", "^read"],
+                       start_new_session=True)
+try:
+    while True:
+        mounts.seek(0)
+        if below in mounts.read():
+            break
+        if not changes.poll(60000):
+            sys.exit("nothing is mounted")
+finally:
+    os.killpg(run.pid, signal.SIGINT)
+    status = run.wait()
+sys.exit(status != 130)
 INTERRUPT
 status=$?
 left=$(ls -A "$work/tmp"; grep -F " $work/" /proc/self/mounts)

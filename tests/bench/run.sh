@@ -17,9 +17,10 @@
 #
 # In each run of a row all sides are measured, one after another and every other time
 # backwards. A line is the median of the ratios bpkfs / native, the smallest and the
-# largest of them, the row, the median of each side, and what native is. Everything is
-# below one folder in $TMPDIR, which must be on the disk that is to be measured, and is
-# removed at the end. Rows that do not fit on it are skipped and say so.
+# largest of them, the ratio of the best times (which says more on a busy machine), the
+# row, the median of each side, and what native is. Everything is below one folder in
+# $TMPDIR, which must be on the disk that is to be measured, and is removed at the end.
+# Rows that do not fit on it are skipped and say so.
 set -eu -o pipefail
 export LC_ALL=C.UTF-8
 
@@ -33,7 +34,7 @@ while [ $# -gt 0 ]; do
     --rows | --runs | --size) words+=("$1" "${2:?"$1 needs a value"}"); shift 2 ;;
     --quick | --large) words+=("$1"); shift ;;
     --list) list=--list; shift ;;
-    -h | --help) sed -n '2,24s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    -h | --help) sed -n '2,25s/^# \{0,1\}//p' "$0"; exit 0 ;;
     *) echo "$0: unknown option $1 (see --help)" >&2; exit 2 ;;
     esac
 done
