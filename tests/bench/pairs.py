@@ -125,7 +125,7 @@ class Bench:
                 except (OSError, RuntimeError) as why:
                     if side in ("bpkfs", "native"):
                         raise
-                    notes.append(f"{side} failed: {why}")
+                    notes.append(" ".join(f"{side} failed: {why}".split()))
                     del samples[side]
                     continue
                 if len(values) != count:

@@ -21,7 +21,13 @@ class Peer:
         try:
             yield at
         finally:
-            quiet(self.unmount(at))
+            try:
+                quiet(self.unmount(at))
+            except RuntimeError:
+                # Somebody looks at it (Device or resource busy): that must not stay.
+                quiet(["fusermount3", "-u", "-z", at] if self._unmount[0] != "umount"
+                      else ["umount", "-l", at])
+                raise
 
 
 def quiet(command):
