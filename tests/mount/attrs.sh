@@ -275,6 +275,7 @@ head F16 [5] 12'
 edit plain
 mkdir -p "$T/files"
 head -c 8 /dev/urandom >"$T/files/steps"
+touch -d 2001-01-01 "$T/files/steps" # or rsync may take it for the same file
 refused 'plain: rsync -aX says what it cannot take off' 'rsync_xal_clear|lremovexattr|not supported' \
     rsync -aX --inplace "$T/files/" "$mnt/tensors/"
 ok 'plain: rsync -a' rsync -a "$T/files/" "$mnt/tensors/"
