@@ -147,7 +147,7 @@ static int parse_string(struct json *json)
 			r = parse_escape(json, &text);
 		}
 	}
-	if (r == 0 && !bpk_utf8_valid((const char *)text.data, text.size))
+	if (r == 0 && text.size && !bpk_utf8_valid((const char *)text.data, text.size))
 		r = refuse(json, "a string is not UTF-8");
 	if (r == 0)
 		bpk_append_text(&json->out, (const char *)text.data, text.size);
