@@ -160,11 +160,16 @@ static int describe(struct mount *mount, struct item *item, const struct item *w
 
 /* The data of the draft, and what it is. */
 static int convert(struct mount *mount, const struct npy_draft *draft,
-		   struct bpk_npy *ret_npy, struct staged **ret_staged, bool *ret_same)
+		   const struct bpk_npy *npy, struct staged **ret_staged, bool *ret_same)
 {
-	int error = npy_draft_data(draft, &mount->staging, ret_npy, ret_staged, ret_same);
+	struct bpk_limits limits;
+	int error;
 
-	if (!error && !overlay_metadata_fits(&mount->overlay, ret_npy->header_size)) {
+	bpk_limits_init(&limits);
+	if (npy->data_size > limits.tensor_size)
+		return -EFBIG;
+	error = npy_draft_data(draft, &mount->staging, npy, ret_staged, ret_same);
+	if (!error && !overlay_metadata_fits(&mount->overlay, npy->header_size)) {
 		staged_unref(*ret_staged);
 		error = -ENOSPC;
 	}
