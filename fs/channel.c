@@ -70,7 +70,8 @@ int channel_open(struct channel *channel, const struct options *options,
 }
 
 /* libfuse's words as ours, but for -d's, which are not meant to be lines of a log. */
-static void pass_on_log(enum fuse_log_level level, const char *format, va_list args)
+__attribute__((format(printf, 2, 0))) static void
+pass_on_log(enum fuse_log_level level, const char *format, va_list args)
 {
 	char line[1024];
 

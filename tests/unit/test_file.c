@@ -583,7 +583,7 @@ static int trouble_confirm(void *context, int fd)
 	struct trouble *trouble = context;
 
 	trouble->names_at_confirm = count_names(".");
-	cr_expect_gt(lseek(fd, 0, SEEK_END), 20 * MIB);
+	cr_expect_gt(lseek(fd, 0, SEEK_END), (off_t)(20 * MIB));
 	return trouble->confirm_r;
 }
 
