@@ -25,6 +25,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -357,11 +358,24 @@ static void print_version(void)
 	fuse_lowlevel_version();
 }
 
+/* What is large and lives shortly (a text that describes the pack, a listing) goes
+ * back to the system when it is freed; and threads share what is free, as they come and
+ * go and would each keep some. */
+static void set_up_memory(void)
+{
+#ifdef M_MMAP_THRESHOLD
+	mallopt(M_MMAP_THRESHOLD, 256 << 10);
+	mallopt(M_TRIM_THRESHOLD, 1 << 20);
+	mallopt(M_ARENA_MAX, 1);
+#endif
+}
+
 int main(int argc, char **argv)
 {
 	struct options options;
 	enum status status;
 
+	set_up_memory();
 	background_fill_standard();
 	/* Some start their children with SIGCHLD ignored: then none can be waited for. */
 	signal(SIGCHLD, SIG_DFL);

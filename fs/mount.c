@@ -13,7 +13,7 @@ static enum name_dots dots_of(const struct mount *mount, enum item_kind kind)
 
 int mount_init(struct mount *mount)
 {
-	int error = nodes_init(&mount->nodes);
+	int error = nodes_init(&mount->nodes, mount->writable ? NULL : &mount->overlay);
 
 	for (enum item_kind kind = 0; kind < PACK_KIND_COUNT && !error; kind++)
 		error = cuts_init(&mount->cuts[kind][0], &mount->overlay, kind,

@@ -10,6 +10,10 @@
 
 #define FOLDER_BITS (UINT64_C(3) << 62)
 
+/* A folder's number where nothing can change: the bits above; two for npy/ and what
+ * is left; section; length of the prefix; index of the first entry. */
+enum { KIND_SHIFT = 59, PREFIX_SHIFT = 32, PREFIX_BITS = 27, KIND_BITS = 2 };
+
 const struct fixed_node fixed_nodes[] = {
 	{ NODE_ID_SECTION + ITEM_TENSOR, NODE_ID_ROOT, "tensors", NODE_SECTION,
 	  ITEM_TENSOR, 0 },
@@ -37,9 +41,9 @@ static size_t bucket_of(const struct nodes *nodes, uint64_t id)
 	return (size_t)(mixed >> 32) & (nodes->bucket_count - 1);
 }
 
-int nodes_init(struct nodes *nodes)
+int nodes_init(struct nodes *nodes, const struct overlay *constant)
 {
-	*nodes = (struct nodes) { .bucket_count = 256 };
+	*nodes = (struct nodes) { .constant = constant, .bucket_count = 256 };
 	nodes->buckets = calloc(nodes->bucket_count, sizeof(*nodes->buckets));
 	if (!nodes->buckets)
 		return -ENOMEM;
@@ -84,12 +88,11 @@ void nodes_done(struct nodes *nodes, struct overlay *overlay)
 	*nodes = (struct nodes) { 0 };
 }
 
-struct node *nodes_find(struct nodes *nodes, uint64_t id)
+/* One that is kept. */
+static struct node *find(const struct nodes *nodes, uint64_t id)
 {
 	struct node *node;
 
-	if (id < NODE_ID_FIXED_END && nodes->fixed[id].id)
-		return &nodes->fixed[id];
 	for (node = nodes->buckets[bucket_of(nodes, id)]; node; node = node->next)
 		if (node->id == id)
 			return node;
@@ -139,13 +142,82 @@ static struct node *add(struct nodes *nodes, uint64_t id, enum node_type type,
 	return node;
 }
 
+/* It goes with the next request, unless there are references then. */
+static struct node *add_loose(struct nodes *nodes, uint64_t id, enum node_type type,
+			      enum item_kind kind)
+{
+	struct node *node = add(nodes, id, type, kind);
+
+	if (!node)
+		return NULL;
+	node->loose = true;
+	node->npy = id & NODE_ID_NPY;
+	node->next_loose = nodes->loose;
+	nodes->loose = node;
+	return node;
+}
+
+/* Of an entry: those of one kind are numbered one after the other. */
+static struct node *remake_entry(struct nodes *nodes, uint64_t id)
+{
+	for (enum item_kind kind = 0; kind < PACK_KIND_COUNT; kind++) {
+		const struct entry first = { kind, 0, NULL };
+		uint64_t index = (id & ~NODE_ID_NPY) - entry_id(nodes->constant, &first);
+		struct node *node;
+
+		if (index >= overlay_pack_count(nodes->constant, kind) ||
+		    (id & NODE_ID_NPY && kind != ITEM_TENSOR))
+			continue;
+		node = add_loose(nodes, id, NODE_ENTRY, kind);
+		if (node)
+			node->base = (size_t)index;
+		return node;
+	}
+	return NULL;
+}
+
+static struct node *remake_folder(struct nodes *nodes, uint64_t id)
+{
+	unsigned kind = id >> KIND_SHIFT & ((1U << KIND_BITS) - 1);
+	size_t prefix_size = id >> PREFIX_SHIFT & ((1U << PREFIX_BITS) - 1), size;
+	const struct entry first = { (enum item_kind)kind, (uint32_t)id, NULL };
+	struct node *node;
+	const char *name;
+
+	if (kind >= PACK_KIND_COUNT ||
+	    first.base >= overlay_pack_count(nodes->constant, first.kind))
+		return NULL;
+	name = entry_name(nodes->constant, &first, &size);
+	if (!prefix_size || prefix_size > size || name[prefix_size - 1] != '.')
+		return NULL;
+	node = add_loose(nodes, id, NODE_FOLDER, first.kind);
+	if (!node)
+		return NULL;
+	node->prefix = name;
+	node->prefix_size = prefix_size;
+	return node;
+}
+
+struct node *nodes_find(struct nodes *nodes, uint64_t id)
+{
+	struct node *node;
+
+	if (id < NODE_ID_FIXED_END && nodes->fixed[id].id)
+		return &nodes->fixed[id];
+	node = find(nodes, id);
+	if (node || !nodes->constant)
+		return node;
+	return (id & FOLDER_BITS) == FOLDER_BITS ? remake_folder(nodes, id)
+						 : remake_entry(nodes, id);
+}
+
 struct node *nodes_entry(struct nodes *nodes, const struct overlay *overlay,
 			 const struct entry *entry, bool npy)
 {
 	uint64_t id = entry_id(overlay, entry) | (npy ? NODE_ID_NPY : 0);
 	struct node *node = nodes_find(nodes, id);
 
-	if (node)
+	if (node || nodes->constant)
 		return node;
 	node = add(nodes, id, NODE_ENTRY, entry->kind);
 	if (!node)
@@ -206,6 +278,31 @@ uint64_t nodes_folder_id(const struct nodes *nodes, const struct node *parent,
 		hash ^= hash >> 29;
 	}
 	return (hash & ~NODE_ID_NPY) | FOLDER_BITS | (parent->npy ? NODE_ID_NPY : 0);
+}
+
+uint64_t nodes_constant_folder_id(const struct entry *first, bool npy, size_t prefix_size)
+{
+	return FOLDER_BITS | (npy ? NODE_ID_NPY : 0) |
+	       (uint64_t)first->kind << KIND_SHIFT |
+	       (uint64_t)prefix_size << PREFIX_SHIFT | (uint32_t)first->base;
+}
+
+uint64_t node_parent_id(const struct nodes *nodes, const struct node *node)
+{
+	size_t size = node->prefix_size;
+	struct entry first;
+
+	if (node->type != NODE_FOLDER)
+		return NODE_ID_ROOT;
+	if (node->parent)
+		return node->parent->id;
+	for (size--; size && node->prefix[size - 1] != '.'; size--)
+		;
+	if (!size ||
+	    !overlay_seek(nodes->constant, node->kind, node->prefix, size, &first))
+		return node->npy ? NODE_ID_NPY_SECTION
+				 : NODE_ID_SECTION + (uint64_t)node->kind;
+	return nodes_constant_folder_id(&first, node->npy, size);
 }
 
 static bool is_folder(const struct node *node, const struct node *parent,
@@ -279,7 +376,7 @@ void node_ref(struct node *node)
 static void free_unused(struct nodes *nodes, struct overlay *overlay, struct node *node)
 {
 	while (node && (node->id >= NODE_ID_FIXED_END || node->rendered) && !node->refs &&
-	       !node->lookups) {
+	       !node->lookups && !node->loose) {
 		struct node **link = &nodes->buckets[bucket_of(nodes, node->id)];
 		struct node *parent = node->parent;
 
@@ -300,6 +397,24 @@ void node_unref(struct nodes *nodes, struct overlay *overlay, struct node *node)
 	free_unused(nodes, overlay, node);
 }
 
+void nodes_sweep(struct nodes *nodes, struct overlay *overlay)
+{
+	while (nodes->loose) {
+		struct node *node = nodes->loose;
+
+		nodes->loose = node->next_loose;
+		node->loose = false;
+		free_unused(nodes, overlay, node);
+	}
+}
+
+void node_told(const struct nodes *nodes, struct node *node)
+{
+	/* What can be made of its number is not kept for the kernel. */
+	if (!nodes->constant || node->type == NODE_RENDERED)
+		node->lookups++;
+}
+
 void node_forget(struct nodes *nodes, struct overlay *overlay, struct node *node,
 		 uint64_t lookups)
 {
@@ -307,11 +422,28 @@ void node_forget(struct nodes *nodes, struct overlay *overlay, struct node *node
 	free_unused(nodes, overlay, node);
 }
 
+void nodes_forget(struct nodes *nodes, struct overlay *overlay, uint64_t id,
+		  uint64_t lookups)
+{
+	struct node *node = find(nodes, id);
+
+	if (node)
+		node_forget(nodes, overlay, node, lookups);
+}
+
 char *node_prefix(const struct node *node, size_t *ret_size)
 {
 	size_t size = 0;
 	char *prefix, *end;
 
+	if (node->prefix) {
+		prefix = malloc(node->prefix_size);
+		if (!prefix)
+			return NULL;
+		memcpy(prefix, node->prefix, node->prefix_size);
+		*ret_size = node->prefix_size;
+		return prefix;
+	}
 	for (const struct node *up = node; up->type == NODE_FOLDER; up = up->parent)
 		size += up->component_size + 1;
 	prefix = malloc(size + 1);

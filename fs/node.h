@@ -21,6 +21,13 @@
  * A folder's node refers to its parent and knows its own component alone, so that
  * a deep path costs no more than a wide one; the prefix is put together by walking
  * up. Renaming a folder moves its node; those below follow by themselves.
+ *
+ * Where nothing can change, on a read-only mount, none of that is kept: a folder's
+ * number is made of the first entry in it and the length of its prefix, so that
+ * each number tells all there is to know. A node is made of the number when a request
+ * names it, and goes with the next request (nodes_sweep()) unless a handle refers
+ * to it. So the kernel may know every file of a large pack, twice in npy/, and the
+ * daemon's memory is what it was.
  */
 #ifndef BPKFS_NODE_H
 #define BPKFS_NODE_H
@@ -66,19 +73,25 @@ struct node {
 	uint64_t id;
 	uint64_t lookups; /* what the kernel was told and has not forgotten */
 	unsigned refs;	  /* folders below, open handles */
+	bool loose;	  /* goes with the next request: in nodes.loose */
 	enum node_type type;
 	enum item_kind kind;
 	bool npy;	     /* seen through npy/ */
 	struct node *parent; /* NODE_FOLDER: owned reference */
 	char *component;
 	size_t component_size;
+	const char *prefix; /* NODE_FOLDER where nothing can change, in place of these */
+	size_t prefix_size;
 	size_t base;		   /* NODE_ENTRY: of the pack, until promoted */
 	struct item *item;	   /* owned reference, or NULL */
 	struct rendered *rendered; /* NODE_RENDERED: owned reference */
 	struct node *next;
+	struct node *next_loose;
 };
 
 struct nodes {
+	const struct overlay *constant; /* what never changes, or NULL */
+	struct node *loose;
 	struct node **buckets;
 	size_t bucket_count;
 	size_t count;
@@ -86,10 +99,15 @@ struct nodes {
 	struct node fixed[NODE_ID_FIXED_END];
 };
 
-int nodes_init(struct nodes *nodes);
+/* @constant: the overlay, if nothing can change in it while the nodes are; else NULL.
+ * It is borrowed and looked at later. */
+int nodes_init(struct nodes *nodes, const struct overlay *constant);
 void nodes_done(struct nodes *nodes, struct overlay *overlay);
 
-/* The node of that number, or NULL when the kernel was never told of it. */
+/* A request begins: of those before it, nobody holds a node without a reference. */
+void nodes_sweep(struct nodes *nodes, struct overlay *overlay);
+/* The node of that number, or NULL when the kernel was never told of it (or cannot
+ * have been), or without memory. */
 struct node *nodes_find(struct nodes *nodes, uint64_t id);
 /* The node of an entry; made when there was none. NULL without memory. */
 struct node *nodes_entry(struct nodes *nodes, const struct overlay *overlay,
@@ -107,6 +125,12 @@ struct node *nodes_folder(struct nodes *nodes, struct node *parent, enum item_ki
 /* The number that nodes_folder() would give, without making a node. */
 uint64_t nodes_folder_id(const struct nodes *nodes, const struct node *parent,
 			 const char *component, size_t size);
+/* Where nothing can change: the number of the folder whose prefix is as long and is
+ * what the name of @first, the first entry in it, begins with. */
+uint64_t nodes_constant_folder_id(const struct entry *first, bool npy,
+				  size_t prefix_size);
+/* The number of the folder that the folder or section @node is in. */
+uint64_t node_parent_id(const struct nodes *nodes, const struct node *node);
 /* A folder's node after a rename. 0 or -ENOMEM. */
 int node_move(struct nodes *nodes, struct overlay *overlay, struct node *node,
 	      struct node *parent, const char *component, size_t size);
@@ -114,8 +138,12 @@ int node_move(struct nodes *nodes, struct overlay *overlay, struct node *node,
 bool node_is_folder(const struct node *node);
 void node_ref(struct node *node);
 void node_unref(struct nodes *nodes, struct overlay *overlay, struct node *node);
+/* The kernel is told of it in a reply; and it has forgotten so many of those. */
+void node_told(const struct nodes *nodes, struct node *node);
 void node_forget(struct nodes *nodes, struct overlay *overlay, struct node *node,
 		 uint64_t lookups);
+void nodes_forget(struct nodes *nodes, struct overlay *overlay, uint64_t id,
+		  uint64_t lookups);
 
 /* The prefix of a folder or section; malloc'd. */
 char *node_prefix(const struct node *node, size_t *ret_size);

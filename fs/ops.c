@@ -25,6 +25,7 @@ struct node *ops_begin(fuse_req_t req, fuse_ino_t ino)
 
 	pthread_mutex_lock(&mount->lock);
 	mount->requests++;
+	nodes_sweep(&mount->nodes, &mount->overlay);
 	node = nodes_find(&mount->nodes, ino);
 	if (!node)
 		ops_fail(req, -ENOENT);
@@ -201,7 +202,7 @@ int ops_entry(struct mount *mount, struct node *node, bool alias,
 		.attr_timeout = node->type == NODE_RENDERED ? FOREVER : timeout,
 		.entry_timeout = alias ? 0 : timeout,
 	};
-	node->lookups++;
+	node_told(&mount->nodes, node);
 	return 0;
 }
 
@@ -227,6 +228,37 @@ static int find_fixed(struct mount *mount, const struct node *parent, const char
 		return *ret_node ? 0 : -ENOMEM;
 	}
 	return -ENOENT;
+}
+
+/* The node of the folder that was found in @folder, which is @parent's. */
+static struct node *find_folder(struct mount *mount, struct node *parent,
+				const struct folder *folder,
+				const struct resolved *resolved)
+{
+	struct folder below = *folder;
+	size_t size = folder->prefix_size + resolved->name_size + 1;
+	char *prefix = malloc(size);
+	struct node *node = NULL;
+	struct item *made;
+	struct entry first;
+
+	if (!prefix)
+		return NULL;
+	memcpy(prefix, folder->prefix, folder->prefix_size);
+	memcpy(prefix + folder->prefix_size, resolved->name, resolved->name_size);
+	prefix[size - 1] = '.';
+	below.prefix = prefix;
+	below.prefix_size = size;
+	if (mount->writable) {
+		made = tree_folder_item(&below);
+		node = nodes_folder(&mount->nodes, parent, folder->kind, resolved->name,
+				    resolved->name_size, made ? made->id : 0);
+	} else if (overlay_seek(&mount->overlay, folder->kind, prefix, size, &first)) {
+		node = nodes_find(&mount->nodes,
+				  nodes_constant_folder_id(&first, folder->npy, size));
+	}
+	free(prefix);
+	return node;
 }
 
 int ops_find(struct mount *mount, struct node *parent, const char *text,
@@ -256,24 +288,7 @@ int ops_find(struct mount *mount, struct node *parent, const char *text,
 		*ret_node = nodes_entry(&mount->nodes, &mount->overlay, &resolved.entry,
 					parent->npy);
 	} else {
-		struct folder below = folder;
-		struct item *made;
-		char *inner = malloc(folder.prefix_size + resolved.name_size + 1);
-
-		*ret_node = NULL;
-		if (inner) {
-			memcpy(inner, folder.prefix, folder.prefix_size);
-			memcpy(inner + folder.prefix_size, resolved.name,
-			       resolved.name_size);
-			below.prefix = inner;
-			below.prefix_size = folder.prefix_size + resolved.name_size + 1;
-			inner[below.prefix_size - 1] = '.';
-			made = tree_folder_item(&below);
-			*ret_node = nodes_folder(&mount->nodes, parent, folder.kind,
-						 resolved.name, resolved.name_size,
-						 made ? made->id : 0);
-			free(inner);
-		}
+		*ret_node = find_folder(mount, parent, &folder, &resolved);
 	}
 	if (!error && !*ret_node)
 		error = -ENOMEM;
@@ -303,20 +318,12 @@ static void ops_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 	fuse_reply_entry(req, &entry);
 }
 
-static void forget(struct mount *mount, fuse_ino_t ino, uint64_t lookups)
-{
-	struct node *node = nodes_find(&mount->nodes, ino);
-
-	if (node)
-		node_forget(&mount->nodes, &mount->overlay, node, lookups);
-}
-
 static void ops_forget(fuse_req_t req, fuse_ino_t ino, uint64_t lookups)
 {
 	struct mount *mount = ops_mount(req);
 
 	pthread_mutex_lock(&mount->lock);
-	forget(mount, ino, lookups);
+	nodes_forget(&mount->nodes, &mount->overlay, ino, lookups);
 	pthread_mutex_unlock(&mount->lock);
 	fuse_reply_none(req);
 }
@@ -328,7 +335,8 @@ static void ops_forget_multi(fuse_req_t req, size_t count,
 
 	pthread_mutex_lock(&mount->lock);
 	for (size_t i = 0; i < count; i++)
-		forget(mount, forgets[i].ino, forgets[i].nlookup);
+		nodes_forget(&mount->nodes, &mount->overlay, forgets[i].ino,
+			     forgets[i].nlookup);
 	pthread_mutex_unlock(&mount->lock);
 	fuse_reply_none(req);
 }

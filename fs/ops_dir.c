@@ -57,11 +57,14 @@ static int list_callback(void *context, const char *file_name, size_t size,
 			 const struct entry *entry, uint64_t id)
 {
 	struct listing *listing = context;
+	const struct node *folder = listing->folder;
 
-	(void)entry;
-	if (listing->folder->npy)
+	if (folder->npy)
 		id |= NODE_ID_NPY;
-	if (is_folder && !(id & ~NODE_ID_NPY))
+	if (is_folder && !listing->mount->writable)
+		id = nodes_constant_folder_id(entry, folder->npy,
+					      folder->prefix_size + component_size + 1);
+	else if (is_folder && !(id & ~NODE_ID_NPY))
 		id = nodes_folder_id(&listing->mount->nodes, listing->folder, component,
 				     component_size);
 	return list_one(listing, file_name, size, id, is_folder ? S_IFDIR : S_IFREG);
@@ -92,7 +95,7 @@ static int make_listing(struct mount *mount, struct node *node,
 			struct listing **ret_listing)
 {
 	struct listing *listing = calloc(1, sizeof(*listing));
-	uint64_t up = node->type == NODE_FOLDER ? node->parent->id : NODE_ID_ROOT;
+	uint64_t up = node_parent_id(&mount->nodes, node);
 	int error;
 
 	if (!listing)

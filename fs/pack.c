@@ -7,6 +7,11 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+
+/* The kernel maps some pages around the one that is asked for. */
+#define AROUND_BYTES (UINT64_C(64) << 10)
+#define MAPPED_BYTES_MAX (UINT64_C(8) << 20)
 
 static int take(struct bpk_reader *reader, struct pack **ret_pack,
 		struct bpk_error *error)
@@ -57,6 +62,18 @@ void pack_unref(struct pack *pack)
 		return;
 	bpk_reader_close(pack->reader);
 	free(pack);
+}
+
+void pack_handed(struct pack *pack, size_t count, uint64_t size)
+{
+	uint64_t more = size + count * AROUND_BYTES;
+
+	if (__atomic_add_fetch(&pack->handed, more, __ATOMIC_RELAXED) < MAPPED_BYTES_MAX)
+		return;
+	__atomic_store_n(&pack->handed, 0, __ATOMIC_RELAXED);
+	/* Whoever reads meanwhile maps its pages anew. */
+	madvise((void *)(uintptr_t)bpk_reader_data(pack->reader),
+		(size_t)bpk_reader_file_size(pack->reader), MADV_DONTNEED);
 }
 
 bool pack_is(const struct pack *pack, const struct stat *now)

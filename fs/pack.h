@@ -3,7 +3,7 @@
  * kernel of a pack must stay mapped until it was copied, also when a commit has put
  * another pack in its place meanwhile.
  *
- * Immutable but for the count, which is atomic: no lock.
+ * Immutable but for two counts, which are atomic: no lock.
  */
 #ifndef BPKFS_PACK_H
 #define BPKFS_PACK_H
@@ -17,6 +17,7 @@ struct pack {
 	unsigned refs;
 	struct bpk_reader *reader;
 	struct stat stat; /* as it was opened */
+	uint64_t handed;  /* see pack_handed() */
 };
 
 /* The errors are those of bpk_reader_open(); the reference is the caller's. */
@@ -25,6 +26,14 @@ int pack_open(const char *path, struct pack **ret_pack, struct bpk_error *error)
 int pack_open_fd(int fd, struct pack **ret_pack, struct bpk_error *error);
 struct pack *pack_ref(struct pack *pack);
 void pack_unref(struct pack *pack); /* NULL accepted */
+
+/*
+ * The kernel has copied @size bytes, in @count pieces, from the mapping, and so has put
+ * the pages into it. They are pages of the page cache, but are counted as memory of
+ * whoever maps them: whenever it may be some MiB they leave the mapping (not the page
+ * cache), or to read a pack would make the daemon as large as the pack.
+ */
+void pack_handed(struct pack *pack, size_t count, uint64_t size);
 
 /* Is the file that @now tells of still the one, unchanged? */
 bool pack_is(const struct pack *pack, const struct stat *now);

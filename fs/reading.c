@@ -29,10 +29,21 @@ void reading_init(struct reading *reading, uint64_t off, size_t size)
 
 void reading_done(struct reading *reading)
 {
+	uint64_t mapped = 0;
+	size_t count = 0;
+
 	for (size_t i = 0; i < reading->count; i++) {
-		staged_unref(reading->pieces[i].staged);
-		free(reading->pieces[i].copy);
+		const struct piece *piece = &reading->pieces[i];
+
+		if (reading->iov && piece->mapped) {
+			mapped += piece->size;
+			count++;
+		}
+		staged_unref(piece->staged);
+		free(piece->copy);
 	}
+	if (count)
+		pack_handed(reading->pack, count, mapped);
 	pack_unref(reading->pack);
 	free(reading->pieces);
 	free(reading->iov);

@@ -32,6 +32,7 @@ struct reading {
 };
 
 void reading_init(struct reading *reading, uint64_t off, size_t size);
+/* After the reply. */
 void reading_done(struct reading *reading);
 
 /* True when no later piece can add anything. */

@@ -310,7 +310,7 @@ static int list_entries(const struct folder *folder, tree_list_fn fn, void *cont
 			below.prefix = sub;
 			below.prefix_size = folder->prefix_size + part + 1;
 			made = tree_folder_item(&below);
-			result = list_component(folder, rest, part, true, NULL,
+			result = list_component(folder, rest, part, true, &entry,
 						made ? made->id : 0, fn, context);
 			/* '/' follows '.': the first name behind the whole folder. */
 			sub[below.prefix_size - 1] = '/';

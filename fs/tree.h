@@ -67,7 +67,8 @@ struct item *tree_folder_item(const struct folder *folder);
 /* The key of a made folder in the overlay's table; malloc'd. */
 char *tree_folder_key(const struct folder *folder, size_t *ret_size);
 
-/* Call @fn for everything listed. Folders come with id 0 unless they are made. */
+/* Call @fn for everything listed. Folders come with the first entry in them, or NULL
+ * if there is none, and with id 0 unless they are made. */
 typedef int (*tree_list_fn)(void *context, const char *file_name, size_t size,
 			    bool is_folder, const char *component, size_t component_size,
 			    const struct entry *entry, uint64_t id);

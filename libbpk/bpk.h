@@ -196,6 +196,8 @@ void bpk_reader_close(struct bpk_reader *reader);
 int bpk_reader_fd(const struct bpk_reader *reader);
 /** Bytes of the pack when it was opened. */
 uint64_t bpk_reader_file_size(const struct bpk_reader *reader);
+/** The whole pack, which bpk_tensor_data() points into: the mapping or the buffer. */
+const void *bpk_reader_data(const struct bpk_reader *reader);
 /** Bytes of the metadata, as the header says. */
 uint64_t bpk_reader_metadata_size(const struct bpk_reader *reader);
 /** Where the data section starts. */

@@ -168,6 +168,11 @@ BPK_EXPORT uint64_t bpk_reader_file_size(const struct bpk_reader *reader)
 	return reader->source.file_size;
 }
 
+BPK_EXPORT const void *bpk_reader_data(const struct bpk_reader *reader)
+{
+	return reader->source.data;
+}
+
 BPK_EXPORT uint64_t bpk_reader_metadata_size(const struct bpk_reader *reader)
 {
 	return reader->header.metadata_size;

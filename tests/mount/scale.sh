@@ -61,4 +61,39 @@ mounted 'it mounts again' "$pack" "$mnt"
 is 'each name has a file again' "$(names_sizes)" "$(oracle tree "$pack" | cut -f 1,2)"
 unmount 'it unmounts' "$mnt"
 
+# Reading all of it, in every view and again, leaves the daemon as small as it was.
+rss() { sed -n "s/^$1:[^0-9]*\([0-9]*\) kB/\1/p" "/proc/${pids[$mnt]}/status"; }
+below() { if [ "$2" -lt "$3" ]; then pass "$1"; else fail "$1" "$2 KiB more, below $3 KiB were wanted"; fi; }
+if grep -qa __asan_init "$BPKFS"; then
+    skip 'memory' 'a sanitizer keeps what was freed'
+else
+    pack=$T/many.bpk mnt=$T/many
+    mkdir "$mnt"
+    scale many "$pack"
+    mounted '5000 tensors mount' "$pack" "$mnt"
+    start=$(rss RssAnon)
+    read_all() { find "$mnt" -type f -exec cat {} + >/dev/null; }
+    ok 'every file is read' read_all
+    first=$(rss RssAnon)
+    below 'the daemon keeps nothing of 10 000 files' $((first - start)) 2560
+    ok 'and read again' read_all
+    below 'it does not grow' $(($(rss RssAnon) - first)) 1024
+    unmount 'it unmounts' "$mnt"
+    truncate -s 256M "$T/zeros"
+    pack=$T/large.bpk
+    PYTHONPATH=$top/tests/support PYTHONDONTWRITEBYTECODE=1 "$PYTHON" -c '
+import sys, oracle
+pack = oracle.make({"tensors": [{"name": "w", "dtype": "U8", "shape": [4]}], "scalars": {}, "metadata": {}})
+sys.stdout.buffer.write(pack)' >"$pack"
+    mounted 'a pack that is to grow mounts' -o rw "$pack" "$mnt"
+    ok 'by 256 MiB' cp "$T/zeros" "$mnt/tensors/large"
+    unmount 'it unmounts' "$mnt"
+    mounted 'a large tensor mounts' "$pack" "$mnt"
+    start=$(rss VmRSS)
+    ok 'it is read' cmp "$mnt/tensors/large" "$T/zeros"
+    ok 'and through pack.safetensors' cmp -n $((256 << 20)) <(tail -c $((256 << 20)) "$mnt/pack.safetensors") "$T/zeros"
+    below 'the pages of the pack do not stay in the daemon' $(($(rss VmRSS) - start)) 16384
+    unmount 'it unmounts' "$mnt"
+fi
+
 done_testing

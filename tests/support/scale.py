@@ -2,6 +2,7 @@
 """Packs with many, deep, long and awkward names, for tests/mount/scale.sh.
 
     scale.py cuts OUT.bpk        names that are cut, many of them of one hash
+    scale.py many OUT.bpk        5000 tensors, in folders as a large model has them
     scale.py npy MOUNT PACK      compares npy/ with the pack: names, and where bytes end
 """
 import os
@@ -32,6 +33,12 @@ def cuts():
             "metadata": {name: name[-10:] for name in same}}
 
 
+def many():
+    return {"tensors": [{"name": f"model.layers.{i // 10}.block{i % 10}.weight",
+                         "dtype": "F32", "shape": [4]} for i in range(5000)],
+            "scalars": {}, "metadata": {}}
+
+
 def npy(mount, path):
     pack = oracle.Pack(path)
     want = dict((shown, name) for name, shown in
@@ -52,7 +59,7 @@ def npy(mount, path):
 
 
 def main(args):
-    kinds = {"cuts": cuts}
+    kinds = {"cuts": cuts, "many": many}
     if args[:1] == ["npy"] and len(args) == 3:
         sys.exit(npy(*args[1:]))
     if len(args) != 2 or args[0] not in kinds:
