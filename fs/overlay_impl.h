@@ -1,6 +1,6 @@
 /*
- * overlay_impl.h - what overlay.c shares with restore.c and rebase.c: how an overlay
- * is made, below what edits of it are.
+ * overlay_impl.h - what overlay.c shares with overlay_edit.c, restore.c and rebase.c:
+ * how an overlay is made, below what edits of it are.
  */
 #ifndef BPKFS_OVERLAY_IMPL_H
 #define BPKFS_OVERLAY_IMPL_H
@@ -28,9 +28,18 @@ size_t overlay_base_lower_bound(const struct overlay *overlay, enum item_kind ki
 size_t overlay_base_find(const struct overlay *overlay, enum item_kind kind,
 			 const char *name, size_t size);
 
+/* The item that is in the place of entry @index of the pack, or NULL. */
+struct item *overlay_promoted(const struct overlay *overlay, enum item_kind kind,
+			      size_t index);
+/* One that nothing refers to. */
+void overlay_item_free(struct item *item);
+
 int overlay_table_reserve(struct item_table *table);
 size_t overlay_table_lower_bound(const struct item_table *table, const char *name,
 				 size_t size);
 void overlay_table_insert_at(struct item_table *table, size_t at, struct item *item);
+void overlay_table_delete(struct item_table *table, size_t at);
+/* Where @item is, which is in it. */
+size_t overlay_table_index(const struct item_table *table, const struct item *item);
 
 #endif
