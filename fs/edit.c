@@ -268,21 +268,22 @@ static int rename_file(struct mount *mount, struct node *parent,
 	return overlay_rename(&mount->overlay, item, to->kind, to->name, to->name_size);
 }
 
-/* The folder's node, and the one of the same folder in npy/ or tensors/. */
-static int move_nodes(struct mount *mount, struct node *node, struct node *parent,
-		      const char *component, size_t size)
+/* The folder's node, and the one of the same folder in npy/ or tensors/. It takes the
+ * component, twice. */
+static void move_nodes(struct mount *mount, struct node *node, struct node *parent,
+		       char *components[2], size_t size)
 {
 	struct node *twin = node->kind == ITEM_TENSOR ? nodes_twin(&mount->nodes, node)
 						      : NULL,
 		    *above = twin ? nodes_twin(&mount->nodes, parent) : NULL;
-	int error =
-		node_move(&mount->nodes, &mount->overlay, node, parent, component, size);
 
+	node_move(&mount->nodes, &mount->overlay, node, parent, components[0], size);
+	components[0] = NULL;
 	/* Where the kernel does not know the new place, it looks it up anew. */
-	if (!error && above)
-		error = node_move(&mount->nodes, &mount->overlay, twin, above, component,
-				  size);
-	return error;
+	if (!above)
+		return;
+	node_move(&mount->nodes, &mount->overlay, twin, above, components[1], size);
+	components[1] = NULL;
 }
 
 static int rename_folder(struct mount *mount, struct node *parent,
@@ -291,10 +292,10 @@ static int rename_folder(struct mount *mount, struct node *parent,
 			 struct resolved *to, bool no_replace)
 {
 	struct folder source = *folder, target = *new_folder;
-	struct item *made;
-	struct entry self;
+	struct tree_renames renames = { 0 };
+	struct item *made, *old = NULL;
 	struct node *node;
-	char *old_prefix = NULL, *new_prefix = NULL;
+	char *old_prefix = NULL, *new_prefix = NULL, *components[2] = { NULL, NULL };
 	size_t part_size = to->name_size, skip = 0;
 	int error = -ENOMEM;
 
@@ -314,8 +315,12 @@ static int rename_folder(struct mount *mount, struct node *parent,
 			    from->name_size, 0);
 	old_prefix = malloc(folder->prefix_size + from->name_size + 1);
 	new_prefix = malloc(new_folder->prefix_size + part_size + 1);
-	if (!node || !old_prefix || !new_prefix)
+	components[0] = malloc(part_size + 1);
+	components[1] = malloc(part_size + 1);
+	if (!node || !old_prefix || !new_prefix || !components[0] || !components[1])
 		goto out;
+	for (size_t i = 0; i < 2; i++)
+		memcpy(components[i], to->name + skip, part_size);
 	memcpy(old_prefix, folder->prefix, folder->prefix_size);
 	memcpy(old_prefix + folder->prefix_size, from->name, from->name_size);
 	source.prefix = old_prefix;
@@ -334,8 +339,7 @@ static int rename_folder(struct mount *mount, struct node *parent,
 	}
 	error = 0;
 	if (to->found == FOUND_FOLDER) {
-		struct item *old = tree_folder_item(&target);
-
+		old = tree_folder_item(&target);
 		if (source.prefix_size == target.prefix_size &&
 		    memcmp(source.prefix, target.prefix, source.prefix_size) == 0)
 			goto out;
@@ -343,32 +347,27 @@ static int rename_folder(struct mount *mount, struct node *parent,
 			error = -EEXIST;
 		else if (!tree_empty(&target))
 			error = -ENOTEMPTY;
-		else if (old)
-			error = overlay_remove(&mount->overlay, old);
 		if (error)
 			goto out;
 	}
 	error = keep_folder(mount, parent, folder);
 	if (!error)
 		error = keep_folder(mount, node, &source);
-	/* The tensor that is the folder's %self goes with it. */
-	if (!error && overlay_find(&mount->overlay, folder->kind, source.prefix,
-				   source.prefix_size - 1, &self)) {
-		struct item *item;
-
-		error = edit_take(mount, &self, &item);
-		if (!error)
-			error = overlay_rename(&mount->overlay, item, folder->kind,
-					       new_prefix, target.prefix_size - 1);
-	}
 	if (!error)
-		error = tree_rename(&mount->overlay, &source, target.prefix,
-				    target.prefix_size);
-	if (!error && node->type == NODE_FOLDER)
-		error = move_nodes(mount, node, new_parent,
-				   new_prefix + new_folder->prefix_size, part_size);
+		error = tree_rename_prepare(&mount->overlay, &source, target.prefix,
+					    target.prefix_size, &renames);
+	if (!error && old)
+		error = overlay_remove(&mount->overlay, old);
+	if (!error) {
+		tree_rename_apply(&mount->overlay, &renames);
+		if (node->type == NODE_FOLDER)
+			move_nodes(mount, node, new_parent, components, part_size);
+	}
 	mount_edited(mount);
 out:
+	tree_renames_done(&renames);
+	free(components[0]);
+	free(components[1]);
 	free(old_prefix);
 	free(new_prefix);
 	return error;

@@ -343,22 +343,15 @@ struct node *nodes_folder(struct nodes *nodes, struct node *parent, enum item_ki
 	return node;
 }
 
-int node_move(struct nodes *nodes, struct overlay *overlay, struct node *node,
-	      struct node *parent, const char *component, size_t size)
+void node_move(struct nodes *nodes, struct overlay *overlay, struct node *node,
+	       struct node *parent, char *component, size_t size)
 {
-	char *copy = malloc(size + 1);
-
-	if (!copy)
-		return -ENOMEM;
-	if (size)
-		memcpy(copy, component, size);
 	free(node->component);
-	node->component = copy;
+	node->component = component;
 	node->component_size = size;
 	node_ref(parent);
 	node_unref(nodes, overlay, node->parent);
 	node->parent = parent;
-	return 0;
 }
 
 bool node_is_folder(const struct node *node)

@@ -131,9 +131,9 @@ uint64_t nodes_constant_folder_id(const struct entry *first, bool npy,
 				  size_t prefix_size);
 /* The number of the folder that the folder or section @node is in. */
 uint64_t node_parent_id(const struct nodes *nodes, const struct node *node);
-/* A folder's node after a rename. 0 or -ENOMEM. */
-int node_move(struct nodes *nodes, struct overlay *overlay, struct node *node,
-	      struct node *parent, const char *component, size_t size);
+/* A folder's node after a rename. It takes @component, which is malloc'd. */
+void node_move(struct nodes *nodes, struct overlay *overlay, struct node *node,
+	       struct node *parent, char *component, size_t size);
 
 bool node_is_folder(const struct node *node);
 void node_ref(struct node *node);

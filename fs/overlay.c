@@ -281,20 +281,30 @@ const char *entry_name(const struct overlay *overlay, const struct entry *entry,
 	return overlay_base_name(overlay, entry->kind, entry->base, ret_size);
 }
 
-bool overlay_seek(const struct overlay *overlay, enum item_kind kind, const char *name,
-		  size_t size, struct entry *ret_entry)
+/* The first live entry whose name is not below @name, or is above it. */
+static bool seek(const struct overlay *overlay, enum item_kind kind, const char *name,
+		 size_t size, bool above, struct entry *ret_entry)
 {
 	const struct item_table *table = &overlay->tables[kind];
 	size_t at = overlay_table_lower_bound(table, name, size);
 	size_t index = overlay_base_lower_bound(overlay, kind, name, size);
-	size_t count = overlay_pack_count(overlay, kind);
-	struct item *item = at < table->count ? table->items[at] : NULL;
+	size_t count = overlay_pack_count(overlay, kind), other_size;
+	const char *other;
+	struct item *item;
 
+	/* No name is twice in a table or in the pack. */
+	if (above && at < table->count &&
+	    bpk_name_compare(table->items[at]->name, table->items[at]->name_size, name,
+			     size) == 0)
+		at++;
+	if (above && index < count) {
+		other = overlay_base_name(overlay, kind, index, &other_size);
+		index += bpk_name_compare(other, other_size, name, size) == 0;
+	}
+	item = at < table->count ? table->items[at] : NULL;
 	index = skip_promoted(overlay, kind, index);
 	if (index < count && item) {
-		size_t other_size;
-		const char *other = overlay_base_name(overlay, kind, index, &other_size);
-
+		other = overlay_base_name(overlay, kind, index, &other_size);
 		if (bpk_name_compare(item->name, item->name_size, other, other_size) > 0)
 			item = NULL;
 	}
@@ -302,6 +312,12 @@ bool overlay_seek(const struct overlay *overlay, enum item_kind kind, const char
 		return false;
 	*ret_entry = (struct entry) { kind, item ? item->base : index, item };
 	return true;
+}
+
+bool overlay_seek(const struct overlay *overlay, enum item_kind kind, const char *name,
+		  size_t size, struct entry *ret_entry)
+{
+	return seek(overlay, kind, name, size, false, ret_entry);
 }
 
 bool overlay_find(const struct overlay *overlay, enum item_kind kind, const char *name,
@@ -320,14 +336,11 @@ bool overlay_find(const struct overlay *overlay, enum item_kind kind, const char
 	return true;
 }
 
-/* The least name above one is that name with a NUL behind it. */
 bool overlay_next(const struct overlay *overlay, const struct entry *entry,
 		  struct entry *ret_entry)
 {
 	size_t size, count = overlay_pack_count(overlay, entry->kind);
-	const char *name = entry_name(overlay, entry, &size);
-	char *above;
-	bool found;
+	const char *name;
 
 	/* Nothing edited: the pack's own order is all there is. */
 	if (!overlay->promoted[entry->kind < PACK_KIND_COUNT ? entry->kind : 0] &&
@@ -337,15 +350,8 @@ bool overlay_next(const struct overlay *overlay, const struct entry *entry,
 		*ret_entry = (struct entry) { entry->kind, entry->base + 1, NULL };
 		return true;
 	}
-	above = malloc(size + 1);
-	if (!above)
-		return false;
-	if (size)
-		memcpy(above, name, size);
-	above[size] = '\0';
-	found = overlay_seek(overlay, entry->kind, above, size + 1, ret_entry);
-	free(above);
-	return found;
+	name = entry_name(overlay, entry, &size);
+	return seek(overlay, entry->kind, name, size, true, ret_entry);
 }
 
 bool overlay_has_prefix(const struct overlay *overlay, enum item_kind kind,

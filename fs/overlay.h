@@ -178,6 +178,24 @@ int overlay_remove(struct overlay *overlay, struct item *item);
 int overlay_rename(struct overlay *overlay, struct item *item, enum item_kind kind,
 		   const char *name, size_t size);
 /*
+ * Other names for many entries of one kind, all or none: add what is to be renamed
+ * (0, -ENOMEM, or -ENOSPC for more than the metadata of a pack may be), and when all of
+ * it could be, apply. The new names must be free, or belong to what is renamed too.
+ */
+struct renames {
+	struct renamed *list;
+	size_t count;
+	size_t capacity;
+	uint64_t name_bytes;
+};
+/* The new name is @head and @tail, which are copied. @entry gets an item. */
+int overlay_renames_add(struct overlay *overlay, struct renames *renames,
+			const struct entry *entry, const char *head, size_t head_size,
+			const char *tail, size_t tail_size);
+void overlay_renames_apply(struct overlay *overlay, enum item_kind kind,
+			   struct renames *renames);
+void overlay_renames_done(struct renames *renames);
+/*
  * Make @item take the place of @victim: its name, its base, and what a tensor or
  * scalar keeps when its bytes are replaced is for the caller to copy first.
  * @victim loses its name.

@@ -332,6 +332,82 @@ int overlay_rename(struct overlay *overlay, struct item *item, enum item_kind ki
 	return 0;
 }
 
+struct renamed {
+	struct item *item;
+	char *name; /* owned */
+	size_t size;
+};
+
+int overlay_renames_add(struct overlay *overlay, struct renames *renames,
+			const struct entry *entry, const char *head, size_t head_size,
+			const char *tail, size_t tail_size)
+{
+	size_t size = head_size + tail_size;
+	struct item *item;
+	char *name;
+	int error;
+
+	if (entry->kind < PACK_KIND_COUNT &&
+	    !overlay_metadata_fits(overlay, renames->name_bytes + size))
+		return -ENOSPC;
+	error = bpk_grow((void **)&renames->list, &renames->capacity, renames->count + 1,
+			 sizeof(*renames->list));
+	if (error)
+		return error;
+	name = malloc(size + 1);
+	if (!name)
+		return -ENOMEM;
+	if (head_size)
+		memcpy(name, head, head_size);
+	if (tail_size)
+		memcpy(name + head_size, tail, tail_size);
+	error = overlay_promote(overlay, entry, &item);
+	if (error) {
+		free(name);
+		return error;
+	}
+	renames->list[renames->count++] = (struct renamed) { item, name, size };
+	renames->name_bytes += size;
+	return 0;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	const struct item *x = *(struct item *const *)a, *y = *(struct item *const *)b;
+
+	return bpk_name_compare(x->name, x->name_size, y->name, y->name_size);
+}
+
+void overlay_renames_apply(struct overlay *overlay, enum item_kind kind,
+			   struct renames *renames)
+{
+	struct item_table *table = &overlay->tables[kind];
+
+	for (size_t i = 0; i < renames->count; i++) {
+		struct renamed *renamed = &renames->list[i];
+
+		free(renamed->item->name);
+		renamed->item->name = renamed->name;
+		renamed->item->name_size = renamed->size;
+		renamed->name = NULL;
+		overlay_touch(overlay, renamed->item);
+	}
+	if (kind < PACK_KIND_COUNT)
+		overlay_account(overlay, renames->name_bytes);
+	/* Once for all of them: one by one would be quadratic. */
+	if (renames->count)
+		qsort(table->items, table->count, sizeof(*table->items), by_name);
+	table->changes++;
+}
+
+void overlay_renames_done(struct renames *renames)
+{
+	for (size_t i = 0; i < renames->count; i++)
+		free(renames->list[i].name);
+	free(renames->list);
+	*renames = (struct renames) { 0 };
+}
+
 int overlay_replace(struct overlay *overlay, struct item *item, struct item *victim)
 {
 	struct item_table *from = &overlay->tables[item->kind];

@@ -303,7 +303,7 @@ uint64_t staged_size(const struct staged *staged)
 {
 	struct stat st;
 
-	return fstat(staged->fd, &st) < 0 ? 0 : (uint64_t)st.st_size;
+	return fstat(staged->fd, &st) < 0 ? UINT64_MAX : (uint64_t)st.st_size;
 }
 
 int staged_write(struct staged *staged, const void *data, size_t size, uint64_t off)

@@ -77,7 +77,7 @@ int staged_open(struct staging *staging, uint64_t number, struct staged **ret_st
 int staged_new(struct staging *staging, struct staged **ret_staged);
 struct staged *staged_ref(struct staged *staged);
 void staged_unref(struct staged *staged); /* NULL accepted; the last one removes it */
-/* Its size now; 0 when that cannot be told. */
+/* Its size now. UINT64_MAX when that cannot be told: too large to be taken for bytes. */
 uint64_t staged_size(const struct staged *staged);
 int staged_write(struct staged *staged, const void *data, size_t size, uint64_t off);
 /* All @size bytes from @off, or -EIO. */

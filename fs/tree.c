@@ -421,49 +421,44 @@ bool tree_empty(const struct folder *folder)
 	return tree_list(folder, stop_at_first, NULL) == 0;
 }
 
-/* Give the items of one table, whose names begin with @from, @to instead. */
-static int rename_prefix(struct overlay *overlay, enum item_kind kind, const char *from,
-			 size_t from_size, const char *to, size_t to_size)
+/* What is below @from, to be below @to instead. */
+static int add_prefix(struct overlay *overlay, struct renames *renames,
+		      enum item_kind kind, const char *from, size_t from_size,
+		      const char *to, size_t to_size)
 {
 	struct entry entry;
+	bool more = overlay_seek(overlay, kind, from, from_size, &entry);
 
-	while (overlay_seek(overlay, kind, from, from_size, &entry)) {
+	while (more) {
 		size_t size;
 		const char *name = entry_name(overlay, &entry, &size);
-		struct item *item;
-		char *renamed;
 		int error;
 
 		if (size < from_size || memcmp(name, from, from_size) != 0)
 			break;
-		renamed = join(to, to_size, name + from_size, size - from_size);
-		if (!renamed)
-			return -ENOMEM;
-		error = overlay_promote(overlay, &entry, &item);
-		if (!error)
-			error = overlay_rename(overlay, item, kind, renamed,
-					       to_size + size - from_size);
-		free(renamed);
+		error = overlay_renames_add(overlay, renames, &entry, to, to_size,
+					    name + from_size, size - from_size);
 		if (error)
 			return error;
+		more = overlay_next(overlay, &entry, &entry);
 	}
 	return 0;
 }
 
 /* Scratch keys carry the length of their prefix in front: one folder at a time. */
-static int rename_scratch(struct overlay *overlay, const struct folder *folder,
-			  const char *to, size_t to_size)
+static int add_scratch(struct overlay *overlay, struct renames *renames,
+		       const struct folder *folder, const char *to, size_t to_size)
 {
 	struct item_table *table = &overlay->tables[ITEM_SCRATCH];
-	size_t i = 0;
 
-	while (i < table->count) {
-		struct item *item = table->items[i++];
+	for (size_t i = 0; i < table->count; i++) {
+		struct item *item = table->items[i];
+		const struct entry entry = { ITEM_SCRATCH, NO_BASE, item };
 		const char *prefix = item->name + SCRATCH_HEAD;
 		size_t old_size = 0, key_size;
 		struct folder moved = *folder;
 		char *new_prefix, *key;
-		int error;
+		int error = -ENOMEM;
 
 		for (int j = 0; j < 4; j++)
 			old_size = old_size << 8 | (uint8_t)item->name[j];
@@ -480,38 +475,63 @@ static int rename_scratch(struct overlay *overlay, const struct folder *folder,
 					       item->name_size - SCRATCH_HEAD - old_size,
 					       &key_size)
 				 : NULL;
-		error = key ? overlay_rename(overlay, item, ITEM_SCRATCH, key, key_size)
-			    : -ENOMEM;
+		if (key)
+			error = overlay_renames_add(overlay, renames, &entry, key,
+						    key_size, NULL, 0);
 		free(new_prefix);
 		free(key);
 		if (error)
 			return error;
-		i = 0;
 	}
 	return 0;
 }
 
-int tree_rename(struct overlay *overlay, const struct folder *folder, const char *to,
-		size_t to_size)
+int tree_rename_prepare(struct overlay *overlay, const struct folder *folder,
+			const char *to, size_t to_size, struct tree_renames *ret_renames)
 {
+	struct tree_renames renames = { .kind = folder->kind };
 	struct folder target = *folder;
 	size_t from_size, target_size;
 	char *from = tree_folder_key(folder, &from_size), *key;
+	struct entry self;
 	int error;
 
 	target.prefix = to;
 	target.prefix_size = to_size;
 	key = tree_folder_key(&target, &target_size);
 	error = from && key ? 0 : -ENOMEM;
+	/* The tensor that is the folder's %self goes with it. */
+	if (!error && overlay_find(overlay, folder->kind, folder->prefix,
+				   folder->prefix_size - 1, &self))
+		error = overlay_renames_add(overlay, &renames.entries, &self, to,
+					    to_size - 1, NULL, 0);
 	if (!error)
-		error = rename_prefix(overlay, folder->kind, folder->prefix,
-				      folder->prefix_size, to, to_size);
+		error = add_prefix(overlay, &renames.entries, folder->kind,
+				   folder->prefix, folder->prefix_size, to, to_size);
 	if (!error)
-		error = rename_prefix(overlay, ITEM_FOLDER, from, from_size, key,
-				      target_size);
+		error = add_prefix(overlay, &renames.made, ITEM_FOLDER, from, from_size,
+				   key, target_size);
 	if (!error)
-		error = rename_scratch(overlay, folder, to, to_size);
+		error = add_scratch(overlay, &renames.scratch, folder, to, to_size);
 	free(from);
 	free(key);
+	if (error)
+		tree_renames_done(&renames);
+	else
+		*ret_renames = renames;
 	return error;
+}
+
+void tree_rename_apply(struct overlay *overlay, struct tree_renames *renames)
+{
+	overlay_renames_apply(overlay, renames->kind, &renames->entries);
+	overlay_renames_apply(overlay, ITEM_FOLDER, &renames->made);
+	overlay_renames_apply(overlay, ITEM_SCRATCH, &renames->scratch);
+}
+
+void tree_renames_done(struct tree_renames *renames)
+{
+	overlay_renames_done(&renames->entries);
+	overlay_renames_done(&renames->made);
+	overlay_renames_done(&renames->scratch);
 }

@@ -75,9 +75,19 @@ typedef int (*tree_list_fn)(void *context, const char *file_name, size_t size,
 int tree_list(const struct folder *folder, tree_list_fn fn, void *context);
 bool tree_empty(const struct folder *folder);
 
-/* Every entry, scratch file and made folder below @folder gets @to instead of its
- * prefix. The target must not exist. */
-int tree_rename(struct overlay *overlay, const struct folder *folder, const char *to,
-		size_t to_size);
+/*
+ * The tensor or scalar that is @folder's %self, and every entry, scratch file and made
+ * folder below it get @to instead of its prefix, all or none: what can fail is done by
+ * tree_rename_prepare(). 0, -ENOMEM, or -ENOSPC. The target must not exist when it is
+ * applied.
+ */
+struct tree_renames {
+	enum item_kind kind;
+	struct renames entries, made, scratch;
+};
+int tree_rename_prepare(struct overlay *overlay, const struct folder *folder,
+			const char *to, size_t to_size, struct tree_renames *ret_renames);
+void tree_rename_apply(struct overlay *overlay, struct tree_renames *renames);
+void tree_renames_done(struct tree_renames *renames);
 
 #endif

@@ -61,15 +61,32 @@ mounted 'it mounts again' "$pack" "$mnt"
 is 'each name has a file again' "$(names_sizes)" "$(oracle tree "$pack" | cut -f 1,2)"
 unmount 'it unmounts' "$mnt"
 
+# A folder is renamed whole or not at all.
+pack=$T/many.bpk mnt=$T/many
+mkdir "$mnt"
+scale many "$pack"
+mounted '5000 tensors mount writable' -o rw "$pack" "$mnt"
+tensor_names() { (cd "$mnt/tensors" && find . -type f | LC_ALL=C sort); }
+before=$(tensor_names)
+ok 'their folder is renamed' mv "$mnt/tensors/model" "$mnt/tensors/m"
+is 'all of it' "$(tensor_names)" "$(sed s,^./model,./m, <<<"$before")"
+ok 'and back' mv "$mnt/tensors/m" "$mnt/tensors/model"
+is 'which is no change' "$(<"$mnt/.bpkfs/changes")" ''
+head -c $((99 << 20)) /dev/zero | tr '\0' x >"$T/text"
+ok 'nearly as much metadata as there may be' cp "$T/text" "$mnt/metadata/text"
+refused 'a name that is too much for 5000' 'no space left' mv "$mnt/tensors/model" "$mnt/tensors/$(printf 'n%.0s' {1..255})"
+is 'renames none of them' "$(tensor_names)" "$before"
+is 'and is no change' "$(<"$mnt/.bpkfs/changes")" 'A  metadata/text'
+ok 'a shorter one is taken' mv "$mnt/tensors/model" "$mnt/tensors/n"
+is 'by all of them' "$(tensor_names)" "$(sed s,^./model,./n, <<<"$before")"
+ok 'discard' "$BPKFS" --discard "$mnt"
+
 # Reading all of it, in every view and again, leaves the daemon as small as it was.
 rss() { sed -n "s/^$1:[^0-9]*\([0-9]*\) kB/\1/p" "/proc/${pids[$mnt]}/status"; }
 below() { if [ "$2" -lt "$3" ]; then pass "$1"; else fail "$1" "$2 KiB more, below $3 KiB were wanted"; fi; }
 if grep -qa __asan_init "$BPKFS"; then
     skip 'memory' 'a sanitizer keeps what was freed'
 else
-    pack=$T/many.bpk mnt=$T/many
-    mkdir "$mnt"
-    scale many "$pack"
     mounted '5000 tensors mount' "$pack" "$mnt"
     start=$(rss RssAnon)
     read_all() { find "$mnt" -type f -exec cat {} + >/dev/null; }
