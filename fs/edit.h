@@ -32,6 +32,13 @@ void edit_settle(struct mount *mount);
 int edit_set_attribute(struct mount *mount, struct node *node, const char *name,
 		       const char *value, size_t size, int flags);
 int edit_remove_attribute(struct mount *mount, struct node *node, const char *name);
+/* fallocate(2) of a tensor or scratch file; -EOPNOTSUPP for other files, modes, and
+ * where the staging area cannot. */
+int edit_allocate(struct mount *mount, struct node *node, int mode, uint64_t off,
+		  uint64_t size);
+/* What a pack cannot keep: of folders for as long as the mount, of files until a commit.
+ */
 int edit_touch(struct mount *mount, struct node *node, struct timespec mtime);
+int edit_chmod(struct mount *mount, struct node *node, mode_t mode);
 
 #endif

@@ -10,6 +10,7 @@
 #include "scalar_text.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -486,15 +487,86 @@ int edit_flush(struct mount *mount, struct node *node)
 	return error;
 }
 
+int edit_allocate(struct mount *mount, struct node *node, int mode, uint64_t off,
+		  uint64_t size)
+{
+	struct entry entry = node_entry(&mount->overlay, node);
+	struct item *item;
+	uint64_t end;
+	int error;
+
+	if (content_is_text(&entry) || (node->npy && entry.kind == ITEM_TENSOR))
+		return -EOPNOTSUPP; /* posix_fallocate(3) knows what to do */
+	if (!bpk_add_u64(off, size, &end))
+		return -EFBIG;
+	error = node_take(mount, node, &item);
+	if (error)
+		return error;
+	edit_npy_forget(item);
+	if (!(mode & FALLOC_FL_KEEP_SIZE))
+		error = edit_too_large(item, end);
+	if (!error)
+		error = edit_stage(mount, item, true);
+	if (!error)
+		error = staged_allocate(item->staged, mode, off, size);
+	clock_gettime(CLOCK_REALTIME, &item->mtime);
+	return error;
+}
+
+/* Attributes of files and folders ------------------------------------------ */
+
+static bool takes_attributes(const struct node *node)
+{
+	return node->type == NODE_ROOT || node->type == NODE_SECTION ||
+	       node->type == NODE_FOLDER;
+}
+
 int edit_touch(struct mount *mount, struct node *node, struct timespec mtime)
 {
+	struct folder_attributes *attributes;
 	struct item *item;
 	int error;
 
+	if (takes_attributes(node)) {
+		attributes = node_attributes(node);
+		if (!attributes)
+			return -ENOMEM;
+		attributes->mtime_set = true;
+		attributes->mtime = mtime;
+		return 0;
+	}
+	/* What bpkfs itself shows stays as it is, and nobody is stopped by that. */
 	if (node->type != NODE_ENTRY)
 		return 0;
 	error = node_take(mount, node, &item);
-	if (!error)
-		item->mtime = mtime;
-	return error;
+	if (error)
+		return error;
+	item->mtime_set = true;
+	item->mtime = mtime;
+	return 0;
+}
+
+int edit_chmod(struct mount *mount, struct node *node, mode_t mode)
+{
+	struct folder_attributes *attributes;
+	struct item *item;
+	int error;
+
+	if (takes_attributes(node)) {
+		attributes = node_attributes(node);
+		if (!attributes)
+			return -ENOMEM;
+		attributes->mode_set = true;
+		attributes->mode = mode & 07777;
+		return 0;
+	}
+	/* What bpkfs itself shows stays as it is, and nobody is stopped by that. */
+	if (node->type != NODE_ENTRY)
+		return 0;
+	error = node_take(mount, node, &item);
+	if (error)
+		return error;
+	item->mode_set = true;
+	item->mode = mode & 07777;
+	return 0;
 }

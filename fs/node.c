@@ -71,6 +71,7 @@ static void node_free(struct overlay *overlay, struct node *node)
 	if (node->item)
 		item_unref(overlay, node->item);
 	rendered_unref(node->rendered);
+	free(node->attributes);
 	free(node->component);
 	free(node);
 }
@@ -84,6 +85,8 @@ void nodes_done(struct nodes *nodes, struct overlay *overlay)
 			nodes->buckets[i] = node->next;
 			node_free(overlay, node);
 		}
+	for (size_t i = 0; i < NODE_ID_FIXED_END; i++)
+		free(nodes->fixed[i].attributes);
 	free(nodes->buckets);
 	*nodes = (struct nodes) { 0 };
 }
@@ -363,6 +366,16 @@ bool node_is_folder(const struct node *node)
 void node_ref(struct node *node)
 {
 	node->refs++;
+}
+
+struct folder_attributes *node_attributes(struct node *node)
+{
+	if (!node->attributes) {
+		node->attributes = calloc(1, sizeof(*node->attributes));
+		if (node->attributes)
+			node_ref(node);
+	}
+	return node->attributes;
 }
 
 /* A loop, not a recursion: a chain of folders may be as long as a name. */

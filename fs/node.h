@@ -69,6 +69,13 @@ struct fixed_node {
 extern const struct fixed_node fixed_nodes[];
 extern const size_t fixed_node_count;
 
+/* A pack cannot keep them, so they last as long as the mount. */
+struct folder_attributes {
+	bool mode_set, mtime_set;
+	mode_t mode;
+	struct timespec mtime;
+};
+
 struct node {
 	uint64_t id;
 	uint64_t lookups; /* what the kernel was told and has not forgotten */
@@ -80,6 +87,8 @@ struct node {
 	struct node *parent; /* NODE_FOLDER: owned reference */
 	char *component;
 	size_t component_size;
+	/* What was set of a folder, which then has a reference to itself: or NULL. */
+	struct folder_attributes *attributes;
 	const char *prefix; /* NODE_FOLDER where nothing can change, in place of these */
 	size_t prefix_size;
 	size_t base;		   /* NODE_ENTRY: of the pack, until promoted */
@@ -137,6 +146,8 @@ void node_move(struct nodes *nodes, struct overlay *overlay, struct node *node,
 
 bool node_is_folder(const struct node *node);
 void node_ref(struct node *node);
+/* To be filled; NULL without memory. */
+struct folder_attributes *node_attributes(struct node *node);
 void node_unref(struct nodes *nodes, struct overlay *overlay, struct node *node);
 /* The kernel is told of it in a reply; and it has forgotten so many of those. */
 void node_told(const struct nodes *nodes, struct node *node);

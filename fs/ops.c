@@ -123,8 +123,11 @@ static int entry_attributes(struct mount *mount, const struct node *node, bool w
 	st->st_mode = S_IFREG | mount->file_mode;
 	if (!content_is_text(&entry))
 		st->st_blksize = 1 << 20;
-	if (entry.item && (entry.item->staged || entry.base == NO_BASE ||
-			   overlay_change(&mount->overlay, entry.item) != CHANGE_NONE))
+	if (entry.item && entry.item->mode_set)
+		st->st_mode = S_IFREG | entry.item->mode;
+	if (entry.item &&
+	    (entry.item->mtime_set || entry.item->staged || entry.base == NO_BASE ||
+	     overlay_change(&mount->overlay, entry.item) != CHANGE_NONE))
 		st->st_mtim = entry.item->mtime;
 	if (entry.item && !entry.item->linked)
 		st->st_nlink = 0;
@@ -157,6 +160,10 @@ int ops_attributes(struct mount *mount, const struct node *node, bool writer,
 			st.st_mode &= ~(mode_t)0222;
 		if (mount->changed.tv_sec && node->type != NODE_ROOT)
 			st.st_mtim = mount->changed;
+		if (node->attributes && node->attributes->mode_set)
+			st.st_mode = S_IFDIR | node->attributes->mode;
+		if (node->attributes && node->attributes->mtime_set)
+			st.st_mtim = node->attributes->mtime;
 		break;
 	case NODE_STATUS:
 	case NODE_CHANGES:
@@ -389,6 +396,8 @@ static void ops_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int t
 			clock_gettime(CLOCK_REALTIME, &now);
 		error = edit_touch(mount, node, now);
 	}
+	if (!error && to_set & FUSE_SET_ATTR_MODE)
+		error = edit_chmod(mount, node, attr->st_mode);
 	if (!error)
 		error = ops_attributes(mount, node, fi != NULL, &st);
 	if (error) {
@@ -514,4 +523,5 @@ const struct fuse_lowlevel_ops bpkfs_ops = {
 	.flush = ops_flush,
 	.release = ops_release,
 	.fsync = ops_fsync,
+	.fallocate = ops_fallocate,
 };

@@ -109,6 +109,8 @@ void ops_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 	      struct fuse_file_info *fi);
 void ops_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t size, off_t off,
 	       struct fuse_file_info *fi);
+void ops_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t off, off_t size,
+		   struct fuse_file_info *fi);
 void ops_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
 void ops_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
 void ops_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi);

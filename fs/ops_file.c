@@ -220,6 +220,21 @@ void ops_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t size, of
 	fuse_reply_write(req, size);
 }
 
+void ops_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t off, off_t size,
+		   struct fuse_file_info *fi)
+{
+	struct mount *mount = ops_mount(req);
+	struct node *node = ops_begin(req, ino);
+	int error;
+
+	(void)fi;
+	if (!node)
+		return;
+	error = edit_allocate(mount, node, mode, (uint64_t)off, (uint64_t)size);
+	pthread_mutex_unlock(&mount->lock);
+	fuse_reply_err(req, -error);
+}
+
 void ops_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	struct mount *mount = ops_mount(req);

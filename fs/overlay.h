@@ -64,6 +64,9 @@ struct item {
 	size_t place, place_described; /* while rebase.c is at work: of the new pack */
 	uint64_t order;		       /* of making, for data without a base */
 	struct timespec mtime;
+	bool mtime_set; /* by utimensat(2): shown also while nothing else is changed */
+	bool mode_set;
+	mode_t mode; /* permission bits, if they were set */
 
 	char *name; /* the entry's name; for scratch and folders see tree.c */
 	size_t name_size;

@@ -356,6 +356,18 @@ int staged_truncate(struct staged *staged, uint64_t size)
 	return result < 0 ? -errno : 0;
 }
 
+int staged_allocate(struct staged *staged, int mode, uint64_t off, uint64_t size)
+{
+	int result;
+
+	if (off > INT64_MAX || size > INT64_MAX)
+		return -EFBIG;
+	do
+		result = fallocate(staged->fd, mode, (off_t)off, (off_t)size);
+	while (result < 0 && errno == EINTR);
+	return result < 0 ? -errno : 0;
+}
+
 /* Where copy_file_range() does not work between two file systems. */
 static int copy_by_hand(struct staged *staged, int fd, uint64_t off, uint64_t size)
 {

@@ -83,6 +83,8 @@ int staged_write(struct staged *staged, const void *data, size_t size, uint64_t 
 /* All @size bytes from @off, or -EIO. */
 int staged_read(const struct staged *staged, void *data, size_t size, uint64_t off);
 int staged_truncate(struct staged *staged, uint64_t size);
+/* As fallocate(2). */
+int staged_allocate(struct staged *staged, int mode, uint64_t off, uint64_t size);
 /* Fill it with @size bytes from @off of @fd, in the kernel. */
 int staged_copy(struct staged *staged, int fd, uint64_t off, uint64_t size);
 

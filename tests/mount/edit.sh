@@ -287,12 +287,40 @@ refused 'across views' "$EXDEV" "$PYTHON" -c 'import os; os.rename("tensors/step
 refused 'writing the status' "$EACCES" bash -c 'echo >.bpkfs/status'
 refused 'other attributes' "$ENOTSUP" setfattr -n user.color -v red tensors/steps
 refused 'rm of a section' "$EPERM|$EACCES|busy" rmdir tensors
-ok 'chmod' chmod 600 scalars/lr
+ok 'chmod' chmod 640 scalars/lr
 ok 'touch' touch -d @1600000000 scalars/lr
+is 'they last' "$(stat -c '%a %Y' scalars/lr)" '640 1600000000'
+ok 'chmod of a folder' chmod 711 tensors
+ok 'touch of folders' touch -d @1500000000 tensors .
+is 'they last' "$(stat -c '%a %Y' tensors) $(stat -c %Y .)" '711 1500000000 1500000000'
+ok 'chmod of a view' chmod 600 index.tsv
+is 'of which nothing is seen' "$(stat -c %A index.tsv | tail -c 9)" '--r--r--'
 ok 'mkdir and rmdir' bash -c 'mkdir tensors/folder && rmdir tensors/folder'
 cd /
 unmount 'not possible: unmount' "$mnt"
 is 'none of it is an edit' "$(sum "$pack")" "$(sum "$T/base.bpk")"
+
+# fallocate(2), as on a local file. Where the disk cannot do one, neither can the mount.
+edit allocate
+head -c 20000 /dev/urandom >"$T/local"
+ok 'allocate: cp' cp "$T/local" tensors/new
+for how in '-l 30000' '-n -l 40000' '-p -o 4096 -l 5000' '-z -o 12000 -l 3000' '-z -n -o 29000 -l 9000' '-x -l 31000'; do
+    want=$(fallocate $how "$T/local" 2>&1) status=$?
+    got=$(fallocate $how tensors/new 2>&1)
+    is "allocate: $how" "$? ${got//"tensors/new"/FILE}" "$status ${want//"$T/local"/FILE}"
+    ok "allocate: $how: the bytes" cmp "$T/local" tensors/new
+done
+like 'allocate: the room is taken' "$(stat -c %b tensors/new)" '^[0-9]+$'
+refused 'allocate: no more than a tensor may be' 'file too large' fallocate -l 11G tensors/new
+ok 'allocate: a tensor of the pack keeps its bytes' bash -c 'cmp -n 4 <(cat tensors/steps) tensors/steps && fallocate -n -l 4096 tensors/steps'
+refused 'allocate: not a scalar' 'unsupported' fallocate -n -l 10 scalars/lr
+ok 'allocate: posix_fallocate(3) works all the same' "$PYTHON" -c '
+import os
+fd = os.open("metadata/allocated", os.O_RDWR | os.O_CREAT)
+os.posix_fallocate(fd, 0, 3)'
+cd /
+unmount 'allocate: unmount' "$mnt"
+is 'allocate: committed' "$(oracle data "$pack" new | sha256sum)" "$(sha256sum <"$T/local")"
 
 # Each way to unmount commits.
 by_command() { # DESCRIPTION EXPECTED-STATUS COMMAND...
