@@ -65,7 +65,7 @@ unmount 'it unmounts' "$mnt"
 pack=$T/many.bpk mnt=$T/many
 mkdir "$mnt"
 scale many "$pack"
-mounted '5000 tensors mount writable' -o rw "$pack" "$mnt"
+mounted '3000 tensors mount writable' -o rw "$pack" "$mnt"
 tensor_names() { (cd "$mnt/tensors" && find . -type f | LC_ALL=C sort); }
 before=$(tensor_names)
 ok 'their folder is renamed' mv "$mnt/tensors/model" "$mnt/tensors/m"
@@ -74,7 +74,7 @@ ok 'and back' mv "$mnt/tensors/m" "$mnt/tensors/model"
 is 'which is no change' "$(<"$mnt/.bpkfs/changes")" ''
 head -c $((99 << 20)) /dev/zero | tr '\0' x >"$T/text"
 ok 'nearly as much metadata as there may be' cp "$T/text" "$mnt/metadata/text"
-refused 'a name that is too much for 5000' 'no space left' mv "$mnt/tensors/model" "$mnt/tensors/$(printf 'n%.0s' {1..255})"
+refused 'a name that is too much for 3000' 'no space left' mv "$mnt/tensors/model" "$mnt/tensors/$(printf 'n%.0s' {1..255})"
 is 'renames none of them' "$(tensor_names)" "$before"
 is 'and is no change' "$(<"$mnt/.bpkfs/changes")" 'A  metadata/text'
 ok 'a shorter one is taken' mv "$mnt/tensors/model" "$mnt/tensors/n"
@@ -83,16 +83,18 @@ ok 'discard' "$BPKFS" --discard "$mnt"
 
 # Reading all of it, in every view and again, leaves the daemon as small as it was.
 rss() { sed -n "s/^$1:[^0-9]*\([0-9]*\) kB/\1/p" "/proc/${pids[$mnt]}/status"; }
-below() { if [ "$2" -lt "$3" ]; then pass "$1"; else fail "$1" "$2 KiB more, below $3 KiB were wanted"; fi; }
+below() { comment "$1: $2 KiB"; if [ "$2" -lt "$3" ]; then pass "$1"; else fail "$1" "$2 KiB more, below $3 KiB were wanted; $(grep -E "^(Vm|Rss|Threads)" "/proc/${pids[$mnt]}/status" | tr -s "\n\t " " ")"; fi; }
 if grep -qa __asan_init "$BPKFS"; then
     skip 'memory' 'a sanitizer keeps what was freed'
 else
-    mounted '5000 tensors mount' "$pack" "$mnt"
+    # meson has malloc fill what it gives, and so touch all of it.
+    unset MALLOC_PERTURB_
+    mounted '3000 tensors mount' "$pack" "$mnt"
     start=$(rss RssAnon)
     read_all() { find "$mnt" -type f -exec cat {} + >/dev/null; }
     ok 'every file is read' read_all
     first=$(rss RssAnon)
-    below 'the daemon keeps nothing of 10 000 files' $((first - start)) 2560
+    below 'the daemon keeps nothing of 6000 files' $((first - start)) 2048
     ok 'and read again' read_all
     below 'it does not grow' $(($(rss RssAnon) - first)) 1024
     unmount 'it unmounts' "$mnt"

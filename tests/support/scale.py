@@ -2,7 +2,7 @@
 """Packs with many, deep, long and awkward names, for tests/mount/scale.sh.
 
     scale.py cuts OUT.bpk        names that are cut, many of them of one hash
-    scale.py many OUT.bpk        5000 tensors, in folders as a large model has them
+    scale.py many OUT.bpk        3000 tensors, in folders as a large model has them
     scale.py npy MOUNT PACK      compares npy/ with the pack: names, and where bytes end
 """
 import os
@@ -35,7 +35,7 @@ def cuts():
 
 def many():
     return {"tensors": [{"name": f"model.layers.{i // 10}.block{i % 10}.weight",
-                         "dtype": "F32", "shape": [4]} for i in range(5000)],
+                         "dtype": "F32", "shape": [4]} for i in range(3000)],
             "scalars": {}, "metadata": {}}
 
 
