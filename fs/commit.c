@@ -10,6 +10,7 @@
 #include "edit.h"
 #include "error.h"
 #include "journal.h"
+#include "lock.h"
 #include "npy_draft.h"
 #include "rebase.h"
 #include "scalar_text.h"
@@ -241,13 +242,11 @@ static int add_metadata(struct commit *commit, struct bpk_writer *writer,
 	return result;
 }
 
-/* Is the pack that would be replaced the one that was mounted? */
+/* Is what would be replaced what it was, and the pack that is copied from? */
 static int check_unchanged(struct commit *commit)
 {
-	struct stat now;
-
-	if (stat(commit->mount->pack_path, &now) == 0 &&
-	    pack_is(commit->mount->overlay.pack, &now))
+	if (target_unchanged(&commit->mount->target) &&
+	    pack_intact(commit->mount->overlay.pack))
 		return 0;
 	commit->changed = true;
 	return -ESTALE;
@@ -259,7 +258,11 @@ static int confirm(void *context, int fd)
 {
 	struct commit *commit = context;
 	int error = pack_open_fd(fd, &commit->made, NULL);
+	pid_t owner;
 
+	/* Nobody has it yet: when others can see it, it has its writer. */
+	if (!error)
+		(void)lock_file(bpk_reader_fd(commit->made->reader), &owner);
 	if (!error)
 		error = check_unchanged(commit);
 	if (!error)
@@ -305,6 +308,7 @@ static int write_pack(struct commit *commit, struct bpk_error *error)
 		.confirm = confirm,
 		.context = commit,
 		.scratch = mount->scratch_path,
+		.exclusive = !mount->target.there,
 	};
 	struct bpk_writer *writer;
 	struct pack *old;
@@ -318,7 +322,7 @@ static int write_pack(struct commit *commit, struct bpk_error *error)
 	result = collect(commit, writer, error);
 	pthread_mutex_unlock(&mount->lock);
 	if (!result)
-		result = bpk_writer_write_file(writer, mount->pack_path, &options, error);
+		result = bpk_writer_write_file(writer, mount->target.path, &options, error);
 	bpk_writer_free(writer);
 	pack_unref(old);
 	return result;
@@ -329,7 +333,7 @@ static bool is_in_place(const struct commit *commit)
 {
 	struct stat now;
 
-	return commit->made && stat(commit->mount->pack_path, &now) == 0 &&
+	return commit->made && stat(commit->mount->target.path, &now) == 0 &&
 	       pack_is(commit->made, &now);
 }
 
@@ -421,19 +425,45 @@ static int go_over(struct commit *commit)
 	error = mount_rebase(mount, commit->made, &commit->frozen);
 	release_sources(commit);
 	pthread_mutex_unlock(&mount->lock);
+	if (!error)
+		target_is_pack(&mount->target, commit->made);
 	return error;
+}
+
+static void tell_changed(const struct mount *mount, char *message, size_t size)
+{
+	const struct target *target = &mount->target;
+
+	if (target_unchanged(target))
+		snprintf(message, size,
+			 "%s: not committed: the pack %s was changed in place since it "
+			 "was mounted",
+			 target->path, mount->pack_path);
+	else if (target->there)
+		snprintf(message, size,
+			 "%s: not committed: %s changed on disk since %s, nothing was "
+			 "overwritten",
+			 target->path,
+			 target->fd < 0 ? "the pack" : "the file that was to be replaced",
+			 target->fd < 0 ? "it was mounted" : "the pack was mounted");
+	else
+		snprintf(message, size,
+			 "%s: not committed: somebody else made it since the mount, "
+			 "nothing was overwritten",
+			 target->path);
 }
 
 static enum status tell_failure(struct commit *commit, const struct bpk_error *error,
 				char *message, size_t size)
 {
-	const char *path = commit->mount->pack_path;
+	const char *path = commit->mount->target.path;
 
+	/* Somebody was faster, between the check and the rename. */
+	if (!commit->mount->target.there && !is_in_place(commit) &&
+	    !target_unchanged(&commit->mount->target))
+		commit->changed = true;
 	if (commit->changed) {
-		snprintf(message, size,
-			 "%s: not committed: the pack changed on disk since it was "
-			 "mounted, nothing was overwritten",
-			 path);
+		tell_changed(commit->mount, message, size);
 		return STATUS_PACK_CHANGED;
 	}
 	snprintf(message, size, "%s: %s%s", path,
@@ -444,7 +474,7 @@ static enum status tell_failure(struct commit *commit, const struct bpk_error *e
 static void tell_left_out(const struct commit *commit, char *message, size_t size)
 {
 	snprintf(message, size, "%s: committed, but %zu invalid edit%s left out: %s",
-		 commit->mount->pack_path, commit->left_out_count,
+		 commit->mount->target.path, commit->left_out_count,
 		 commit->left_out_count == 1 ? " was" : "s were", commit->left_out);
 }
 
@@ -482,7 +512,7 @@ static enum status run(struct mount *mount, bool live,
 			snprintf(message, sizeof(message),
 				 "%s: committed, but the mount cannot go on over the new "
 				 "pack: %s; unmount it",
-				 mount->pack_path, strerror(-over));
+				 mount->target.path, strerror(-over));
 		}
 	} else {
 		pthread_mutex_lock(&mount->lock);
@@ -520,19 +550,40 @@ enum status commit_now(struct mount *mount,
 	return status;
 }
 
-/* The edits stay where the next writable mount finds them. */
-static void keep(struct mount *mount)
+/* When edits that are saved come back. */
+static const char *way_back(const struct mount *mount, enum status status)
+{
+	const struct target *target = &mount->target;
+
+	if (status != STATUS_PACK_CHANGED)
+		return "kept for the next writable mount";
+	if (!pack_intact(mount->overlay.pack))
+		return "kept, and listed in the file " STAGING_KEPT ",";
+	if (mount->overlay.pack->unborn)
+		return "kept until that is moved away and the new pack is mounted with "
+		       "\"-o create\" again,";
+	if (!target->there)
+		return "kept until that is moved away, or is to be replaced by \"-o "
+		       "overwrite\",";
+	if (target->fd >= 0)
+		return "kept for the next mount with this output";
+	return "kept until the pack that was mounted is back in its place";
+}
+
+/* The edits stay where a mount that can have them finds them. */
+static void keep(struct mount *mount, enum status status)
 {
 	char message[sizeof(mount->message)];
 	int listed = keep_edits(mount), saved;
+	const char *how;
 
 	staging_free_reserve(&mount->staging);
 	saved = journal_save(mount);
-	snprintf(message, sizeof(message), "%.700s; %s %s", mount->message,
-		 !saved	   ? "the edits are kept for the next writable mount in"
-		 : !listed ? "the edits are listed and staged in"
-			   : "the list of edits could not be kept, staged bytes are in",
-		 mount->staging.path);
+	how = !saved	? way_back(mount, status)
+	      : !listed ? "listed and staged"
+			: "staged, though the list of them could not be kept,";
+	snprintf(message, sizeof(message), "%.600s; the edits are %s in %s", mount->message,
+		 how, mount->staging.path);
 	snprintf(mount->message, sizeof(mount->message), "%s", message);
 	mount->kept = true;
 }
@@ -559,7 +610,7 @@ void commit_at_unmount(struct mount *mount,
 	status = run(mount, false, progress, context, &in_place);
 	pthread_mutex_unlock(&mount->writer_lock);
 	if (!in_place && status != STATUS_OK)
-		keep(mount);
+		keep(mount, status);
 }
 
 /* A commit that was asked for by fsync(2) -------------------------------------- */

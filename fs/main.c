@@ -36,6 +36,7 @@ struct daemon {
 	const struct options *options;
 	char *pack_path;
 	char *staging_path;
+	char *discard; /* the command that drops what is left in it, or NULL */
 	struct mount_point point;
 	struct background background;
 	struct notify notify;
@@ -47,13 +48,18 @@ struct daemon {
 
 static enum status open_pack(struct daemon *daemon)
 {
-	struct mount *mount = &daemon->mount;
 	struct bpk_error error = { .message = "" };
-	const struct stat *st;
 	struct pack *pack;
-	mode_t readable;
+	int result;
 
-	if (pack_open(daemon->pack_path, &pack, &error)) {
+	if (daemon->options->create) {
+		result = pack_empty(&pack);
+		if (result) {
+			log_line("%s: cannot make an empty pack: %s",
+				 daemon->options->pack, strerror(-result));
+			return STATUS_CANNOT_OPEN;
+		}
+	} else if (pack_open(daemon->pack_path, &pack, &error)) {
 		if (error.offset == BPK_NO_OFFSET)
 			log_line("%s: %s", daemon->options->pack, error.message);
 		else
@@ -61,22 +67,102 @@ static enum status open_pack(struct daemon *daemon)
 				 error.offset, error.message);
 		return status_of_error(&error);
 	}
-	overlay_init(&mount->overlay, pack, daemon->options->writable);
+	overlay_init(&daemon->mount.overlay, pack, daemon->options->writable);
 	pack_unref(pack);
+	return STATUS_OK;
+}
+
+/* The file that commits make or replace, and what is there now. */
+static enum status open_target(struct daemon *daemon)
+{
+	struct mount *mount = &daemon->mount;
+	const struct options *options = daemon->options;
+	const struct stat *pack = &mount->overlay.pack->stat;
+	int error;
+
+	if (!options->output) {
+		if (!options->create)
+			target_is_pack(&mount->target, mount->overlay.pack);
+		return STATUS_OK;
+	}
+	if (!mount->target.there)
+		return STATUS_OK;
+	error = target_open(&mount->target);
+	if (!error && mount->target.stat.st_dev == pack->st_dev &&
+	    mount->target.stat.st_ino == pack->st_ino) {
+		log_line("option \"output=%s\": that is the pack itself, which is not to "
+			 "be touched; leave the option out to write to it",
+			 options->output);
+		return STATUS_USAGE;
+	}
+	if (error) {
+		log_line("%s: cannot be replaced: %s", options->output,
+			 error == -EINVAL ? "no regular file" : strerror(-error));
+		return STATUS_CANNOT_OPEN;
+	}
+	if (options->overwrite)
+		return STATUS_OK;
+	log_line("%s: is there already; with \"-o overwrite\" a commit replaces it",
+		 options->output);
+	return STATUS_CANNOT_OPEN;
+}
+
+/* Of a new file for the edits of @pack: the pack's, less the umask, as cp(1) has it,
+ * but the owner can go on with it. */
+static mode_t output_mode(const struct pack *pack)
+{
+	return new_file_mode(pack->stat.st_mode & 0666) | 0600;
+}
+
+/* Owner and permissions of what is in the mount: those of what a commit makes. */
+static void set_attributes(struct daemon *daemon)
+{
+	const struct options *options = daemon->options;
+	struct mount *mount = &daemon->mount;
+	struct stat st = mount->overlay.pack->stat;
+	mode_t readable, writable;
+
+	if (options->output && mount->target.there) {
+		st = mount->target.stat;
+	} else if (options->output) {
+		st.st_mode = output_mode(mount->overlay.pack);
+		st.st_uid = geteuid();
+		st.st_gid = getegid();
+	}
+	readable = st.st_mode & 0444;
+	writable = mount->writable ? (st.st_mode & 0222) | 0200 : 0;
+	mount->uid = options->has_uid ? options->uid : st.st_uid;
+	mount->gid = options->has_gid ? options->gid : st.st_gid;
+	mount->file_mode = (readable | writable) & ~options->file_mask;
+	mount->folder_mode =
+		(readable | readable >> 2 | writable) & ~options->folder_mask;
+}
+
+static enum status open_files(struct daemon *daemon)
+{
+	struct mount *mount = &daemon->mount;
+	enum status status = open_pack(daemon);
+
 	mount->pack_path = daemon->pack_path;
 	mount->writable = daemon->options->writable;
 	mount->dots = daemon->options->flat ? NAME_DOTS_KEPT : NAME_DOTS_SPLIT;
-	st = &mount->overlay.pack->stat;
-	mount->uid = daemon->options->has_uid ? daemon->options->uid : st->st_uid;
-	mount->gid = daemon->options->has_gid ? daemon->options->gid : st->st_gid;
-	readable = st->st_mode & 0444;
-	mount->file_mode =
-		(readable | (mount->writable ? (st->st_mode & 0222) | 0200 : 0)) &
-		~daemon->options->file_mask;
-	mount->folder_mode = (readable | readable >> 2 |
-			      (mount->writable ? (st->st_mode & 0222) | 0200 : 0)) &
-			     ~daemon->options->folder_mask;
-	return STATUS_OK;
+	if (!status)
+		status = open_target(daemon);
+	if (!status)
+		set_attributes(daemon);
+	return status;
+}
+
+static void tell_in_use(const struct daemon *daemon, pid_t owner)
+{
+	const char *path = daemon->mount.target.path;
+
+	if (owner)
+		log_line("%s: already mounted writable by process %ld", path,
+			 (long)owner);
+	else
+		log_line("%s: already mounted writable, or locked, by another process",
+			 path);
 }
 
 static enum status open_staging(struct daemon *daemon)
@@ -86,8 +172,7 @@ static enum status open_staging(struct daemon *daemon)
 	int error = staging_open(&mount->staging, daemon->staging_path, &owner);
 
 	if (error == -EBUSY) {
-		log_line("%s: already mounted writable by process %ld",
-			 daemon->options->pack, (long)owner);
+		tell_in_use(daemon, owner);
 		return STATUS_IN_USE;
 	}
 	if (error) {
@@ -95,13 +180,52 @@ static enum status open_staging(struct daemon *daemon)
 			 daemon->staging_path, strerror(-error));
 		return STATUS_CANNOT_STAGE;
 	}
-	mount->scratch_path = paths_scratch(daemon->pack_path, &mount->staging);
+	error = target_lock(&mount->target, mount->overlay.pack, &owner);
+	if (error) {
+		tell_in_use(daemon, owner);
+		staging_leave(&mount->staging);
+		return STATUS_IN_USE;
+	}
+	if (!target_unchanged(&mount->target)) {
+		log_line("%s: was replaced while it was opened; try again",
+			 mount->target.path);
+		staging_leave(&mount->staging);
+		return STATUS_CANNOT_OPEN;
+	}
+	/* Bytes of a pack that others may not read are not to be readable in a new
+	 * file, not even while it is written. */
+	if (daemon->options->output && !mount->target.there)
+		umask(0777 & ~output_mode(mount->overlay.pack));
+	mount->scratch_path = paths_scratch(mount->target.path, &mount->staging);
 	if (!mount->scratch_path) {
 		log_line("no memory");
 		staging_close(&mount->staging, false);
 		return STATUS_CANNOT_STAGE;
 	}
 	return STATUS_OK;
+}
+
+/* Edits that cannot be brought back, and what can be done. */
+static void tell_left(const struct daemon *daemon, int error, enum journal_state state)
+{
+	const char *why, *then = "";
+
+	if (error) {
+		why = " and cannot be read: ";
+	} else if (state == JOURNAL_NONE) {
+		why = ", where " STAGING_KEPT " lists them, but cannot be brought back";
+	} else if (state == JOURNAL_UNBORN) {
+		why = ", and they are of a new pack, not of this one";
+		then = "move this one away and mount with \"-o create\" to have them, or ";
+	} else if (daemon->options->create) {
+		why = ", and they are of a pack that was there";
+	} else {
+		why = ", but the pack is another one now";
+		then = "put the one that they are of back in its place to have them, or ";
+	}
+	log_line("%s: edits that were not committed are in %s%s%s; %s\"%s\" drops them",
+		 daemon->mount.target.path, daemon->staging_path, why,
+		 error ? strerror(-error) : "", then, daemon->discard);
 }
 
 /* What an earlier mount left in the staging folder comes back, or may go. */
@@ -111,19 +235,13 @@ static enum status bring_back(struct daemon *daemon)
 	enum journal_state state;
 	size_t count = 0;
 	int error = journal_look(mount, &state);
+	bool listed = faccessat(mount->staging.dir_fd, STAGING_KEPT, F_OK, 0) == 0;
 
-	if (!error && state == JOURNAL_NONE &&
-	    faccessat(mount->staging.dir_fd, STAGING_KEPT, F_OK, 0) == 0)
-		state = JOURNAL_FOREIGN;
 	if (!error && state == JOURNAL_EDITS)
 		error = journal_replay(mount, &count);
-	if (error || state == JOURNAL_FOREIGN) {
-		log_line("%s: edits that were not committed are in %s%s%s; \"bpkfs "
-			 "--discard %s\" drops them",
-			 daemon->options->pack, daemon->staging_path,
-			 error ? " and cannot be read: "
-			       : ", but the pack is another one now",
-			 error ? strerror(-error) : "", daemon->options->pack);
+	if (error || state == JOURNAL_FOREIGN || state == JOURNAL_UNBORN ||
+	    (state == JOURNAL_NONE && listed)) {
+		tell_left(daemon, error, state);
 		staging_close(&mount->staging, false);
 		return STATUS_CANNOT_STAGE;
 	}
@@ -260,19 +378,69 @@ static enum status serve(struct daemon *daemon)
 	return status;
 }
 
+/* The path of what commits write: @given is the pack, or the file of -o output. */
+static enum status find_target(struct daemon *daemon, const char *given)
+{
+	struct target *target = &daemon->mount.target;
+
+	target->path = paths_new(given, &target->there);
+	if (target->path)
+		return STATUS_OK;
+	if (errno == EEXIST)
+		log_line("%s: is a symbolic link that leads nowhere", given);
+	else
+		log_line("%s: %s", given, strerror(errno));
+	return STATUS_CANNOT_OPEN;
+}
+
+/* A pack that is not there may have edits that wait for it: of -o create. */
+static enum status tell_missing(const struct options *options)
+{
+	int error = errno;
+	bool there;
+	char *path = options->writable ? paths_new(options->pack, &there) : NULL,
+	     *staging = path ? paths_staging(path, options->staging) : NULL;
+
+	if (error == ENOENT && staging && access(staging, F_OK) == 0)
+		log_line("%s: %s; edits of one that was not committed are in %s: see "
+			 "\"-o create\"",
+			 options->pack, strerror(error), staging);
+	else
+		log_line("%s: %s", options->pack, strerror(error));
+	free(staging);
+	free(path);
+	return STATUS_CANNOT_OPEN;
+}
+
 static enum status find_paths(struct daemon *daemon)
 {
 	const struct options *options = daemon->options;
+	struct target *target = &daemon->mount.target;
+	enum status status = STATUS_OK;
 
-	daemon->pack_path = paths_pack(options->pack);
-	if (!daemon->pack_path) {
-		log_line("%s: %s", options->pack, strerror(errno));
-		return STATUS_CANNOT_OPEN;
+	if (options->create || options->output)
+		status = find_target(daemon,
+				     options->create ? options->pack : options->output);
+	if (!status && options->create && target->there) {
+		log_line("%s: is there already; mount it without \"-o create\"",
+			 options->pack);
+		status = STATUS_CANNOT_OPEN;
 	}
-	if (!options->writable)
+	if (status)
+		return status;
+	daemon->pack_path =
+		options->create ? strdup(target->path) : paths_pack(options->pack);
+	if (!daemon->pack_path)
+		return tell_missing(options);
+	if (!target->path)
+		target->path = strdup(daemon->pack_path);
+	if (target->path && !options->writable)
 		return STATUS_OK;
-	daemon->staging_path = paths_staging(daemon->pack_path, options->staging);
+	if (target->path)
+		daemon->staging_path = paths_staging(target->path, options->staging);
 	if (daemon->staging_path)
+		daemon->discard = paths_discard(target->path, options->staging);
+	if (daemon->discard)
 		return STATUS_OK;
 	log_line("%s: %s", options->staging ? options->staging : options->pack,
 		 strerror(errno));
@@ -284,12 +452,13 @@ static enum status check_not_hidden(const struct daemon *daemon)
 {
 	const char *point = daemon->point.path;
 
-	if (!daemon->mount.writable || (!paths_is_below(daemon->pack_path, point) &&
+	const char *target = daemon->mount.target.path;
+
+	if (!daemon->mount.writable || (!paths_is_below(target, point) &&
 					!paths_is_below(daemon->staging_path, point)))
 		return STATUS_OK;
 	log_line("%s: a writable mount there would hide %s from its own commit", point,
-		 paths_is_below(daemon->pack_path, point) ? daemon->pack_path
-							  : daemon->staging_path);
+		 paths_is_below(target, point) ? target : daemon->staging_path);
 	return STATUS_MOUNT_POINT;
 }
 
@@ -301,7 +470,8 @@ static enum status mount_pack(const struct options *options)
 		.mount = { .writer_lock = PTHREAD_MUTEX_INITIALIZER,
 			   .lock = PTHREAD_MUTEX_INITIALIZER,
 			   .idle = PTHREAD_COND_INITIALIZER,
-			   .staging = { .dir_fd = -1, .lock_fd = -1 } },
+			   .staging = { .dir_fd = -1, .lock_fd = -1 },
+			   .target = { .fd = -1 } },
 	};
 	bool caller = false;
 	enum status status = find_paths(&daemon);
@@ -310,7 +480,7 @@ static enum status mount_pack(const struct options *options)
 		background_close_inherited();
 	notify_init(&daemon.notify, options->foreground);
 	if (!status)
-		status = open_pack(&daemon);
+		status = open_files(&daemon);
 	if (!status) {
 		signals_block(options->foreground);
 		status = mount_point_find(&daemon.point, options->mount_point);
@@ -326,26 +496,34 @@ static enum status mount_pack(const struct options *options)
 			mount_point_done(&daemon.point);
 	}
 	mount_done(&daemon.mount);
+	target_done(&daemon.mount.target);
 	free(daemon.mount.scratch_path);
+	free(daemon.discard);
 	free(daemon.staging_path);
 	free(daemon.pack_path);
 	return status;
 }
 
-/* Of a mount, or of a pack whose edits an earlier mount left behind. */
+/* Of a mount, or of a pack whose edits an earlier mount left behind; the pack need not
+ * be there. */
 static enum status discard(const struct options *options)
 {
-	char *pack, *staging;
-	enum status status;
+	char *pack = NULL, *staging = NULL;
+	enum status status = STATUS_CANNOT_OPEN;
+	bool there = true;
 	struct stat st;
 
-	if (stat(options->mount_point, &st) < 0 || !S_ISREG(st.st_mode))
+	if (stat(options->mount_point, &st) == 0 ? S_ISDIR(st.st_mode) : errno != ENOENT)
 		return control_discard(options->mount_point);
-	pack = paths_pack(options->mount_point);
-	staging = pack ? paths_staging(pack, NULL) : NULL;
-	status = staging ? control_discard_left(pack, staging) : STATUS_CANNOT_OPEN;
+	pack = paths_new(options->mount_point, &there);
+	staging = pack ? paths_staging(pack, options->staging) : NULL;
 	if (!staging)
-		log_line("%s: %s", options->mount_point, strerror(errno));
+		log_line("%s: %s", pack ? options->staging : options->mount_point,
+			 strerror(errno));
+	else if (!there && lstat(staging, &st) < 0)
+		status = control_discard(options->mount_point);
+	else
+		status = control_discard_left(pack, staging);
 	free(staging);
 	free(pack);
 	return status;

@@ -126,6 +126,14 @@ void staging_clear(const struct staging *staging)
 	remove_files(staging->dir_fd, false);
 }
 
+void staging_leave(struct staging *staging)
+{
+	staging_free_reserve(staging);
+	unlinkat(staging->dir_fd, LOCK_NAME, 0);
+	rmdir(staging->path);
+	staging_close(staging, false);
+}
+
 void staging_close(struct staging *staging, bool remove)
 {
 	if (!staging->path)
