@@ -322,7 +322,8 @@ static int write_pack(struct commit *commit, struct bpk_error *error)
 	result = collect(commit, writer, error);
 	pthread_mutex_unlock(&mount->lock);
 	if (!result)
-		result = bpk_writer_write_file(writer, mount->target.path, &options, error);
+		result = bpk_writer_write_file(writer, mount->target.path, &options,
+					       error);
 	bpk_writer_free(writer);
 	pack_unref(old);
 	return result;
@@ -582,8 +583,8 @@ static void keep(struct mount *mount, enum status status)
 	how = !saved	? way_back(mount, status)
 	      : !listed ? "listed and staged"
 			: "staged, though the list of them could not be kept,";
-	snprintf(message, sizeof(message), "%.600s; the edits are %s in %s", mount->message,
-		 how, mount->staging.path);
+	snprintf(message, sizeof(message), "%.600s; the edits are %s in %s",
+		 mount->message, how, mount->staging.path);
 	snprintf(mount->message, sizeof(mount->message), "%s", message);
 	mount->kept = true;
 }

@@ -15,8 +15,8 @@
 #include "mount.h"
 
 enum journal_state {
-	JOURNAL_NONE,	/* nothing to bring back: what is left over may go */
-	JOURNAL_EDITS,	/* edits of this very pack */
+	JOURNAL_NONE,	 /* nothing to bring back: what is left over may go */
+	JOURNAL_EDITS,	 /* edits of this very pack */
 	JOURNAL_FOREIGN, /* edits of another pack, or of another state of this one */
 	JOURNAL_UNBORN,	 /* edits of a new pack, and this is none */
 };

@@ -42,6 +42,8 @@ struct daemon {
 	struct notify notify;
 	struct channel channel;
 	struct mount mount;
+	struct session session;
+	struct control_pace pace;
 };
 
 /* The pack ----------------------------------------------------------------- */
@@ -216,7 +218,8 @@ static void tell_left(const struct daemon *daemon, int error, enum journal_state
 		why = ", where " STAGING_KEPT " lists them, but cannot be brought back";
 	} else if (state == JOURNAL_UNBORN) {
 		why = ", and they are of a new pack, not of this one";
-		then = "move this one away and mount with \"-o create\" to have them, or ";
+		then = "move this one away and mount with \"-o create\" to have them, "
+		       "or ";
 	} else if (daemon->options->create) {
 		why = ", and they are of a pack that was there";
 	} else {
@@ -298,11 +301,12 @@ static int tell_progress(void *context, uint64_t done, uint64_t total)
 	struct daemon *daemon = context;
 
 	notify_progress(&daemon->notify, done, total);
+	control_progress(&daemon->pace, daemon->session.report_to, done, total);
 	return 0;
 }
 
 /* After the last request: commit, and tell whoever can hear. */
-static enum status finish(struct daemon *daemon, struct session *session)
+static enum status finish(struct daemon *daemon)
 {
 	struct mount *mount = &daemon->mount;
 
@@ -315,11 +319,11 @@ static enum status finish(struct daemon *daemon, struct session *session)
 	free(mount->handles);
 	mount_done(mount);
 	staging_close(&mount->staging, !mount->kept);
-	control_report(session->report_to, mount->result, mount->message);
+	control_report(daemon->session.report_to, mount->result, mount->message);
 	return mount->result;
 }
 
-static enum status serve_mounted(struct daemon *daemon, struct session *session)
+static enum status serve_mounted(struct daemon *daemon)
 {
 	struct watch watch = { .mount = &daemon->mount,
 			       .path = daemon->point.path,
@@ -345,22 +349,22 @@ static enum status serve_mounted(struct daemon *daemon, struct session *session)
 	else if (!watch.is_ready)
 		log_line("%s: unmounted before it was ready", daemon->point.path);
 	notify_stopping(&daemon->notify);
-	status = finish(daemon, session);
+	status = finish(daemon);
 	return !error && watch.is_ready ? status : STATUS_MOUNT_POINT;
 }
 
 static enum status serve(struct daemon *daemon)
 {
 	struct mount *mount = &daemon->mount;
-	struct session session = { .mount = mount };
 	enum status status = mount->writable ? open_staging(daemon) : STATUS_OK;
 
 	if (!status && mount->writable)
 		status = bring_back(daemon);
 	if (status)
 		return status;
+	daemon->session.mount = mount;
 	if (mount_init(mount) || channel_open(&daemon->channel, daemon->options,
-					      daemon->pack_path, &session)) {
+					      daemon->pack_path, &daemon->session)) {
 		log_line("no memory");
 		status = STATUS_MOUNT_POINT;
 	} else {
@@ -369,7 +373,7 @@ static enum status serve(struct daemon *daemon)
 	if (!status) {
 		if (chdir("/") < 0)
 			log_line("cannot leave the folder: %s", strerror(errno));
-		status = serve_mounted(daemon, &session);
+		status = serve_mounted(daemon);
 	} else {
 		mount_done(mount);
 		staging_close(&mount->staging, true);

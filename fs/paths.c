@@ -57,8 +57,8 @@ char *paths_new(const char *given, bool *ret_there)
 	*ret_there = path != NULL;
 	if (path || errno != ENOENT)
 		return path;
-	if (asprintf(&with, "%s%s", given, strchr(base ? base : given, '.') ? "" : ".bpk") <
-	    0)
+	if (asprintf(&with, "%s%s", given,
+		     strchr(base ? base : given, '.') ? "" : ".bpk") < 0)
 		return NULL;
 	if (lstat(given, &st) == 0 || lstat(with, &st) == 0)
 		errno = EEXIST;

@@ -23,7 +23,8 @@ char *paths_new(const char *given, bool *ret_there);
  * cut, with a hash of the path to tell it from others. malloc'd; NULL with errno set. */
 char *paths_staging(const char *pack, const char *folder);
 
-/* The command that drops what is staged so, for messages. malloc'd; NULL without memory. */
+/* The command that drops what is staged so, for messages. malloc'd; NULL without memory.
+ */
 char *paths_discard(const char *pack, const char *folder);
 
 /* What a new pack is called until it is renamed over @pack: in the staging folder, or
