@@ -116,6 +116,12 @@ fsync "$mnt/tensors/w"
 gone
 ok 'create, killed: no pack' test ! -e "$dir/new.bpk"
 cannot 11 'no such.*edits.*-o create' 'without create it is told what waits' -o rw "$dir/new" "$mnt"
+if is_root && [ -n "${BPKFS_AT_SYSCALL:-}" ] && "$BPKFS_AT_SYSCALL" fail mount 22 true; then
+    BPKFS_UNDER="$BPKFS_AT_SYSCALL fail mount 22" bpkfs -o rw,create "$dir/new" "$mnt"
+    is '10: a mount that fails' "$status" 10
+else
+    skip '10: a mount that fails' 'needs root and seccomp'
+fi
 mounted 'create, killed: again' -o rw,create "$dir/new" "$mnt"
 like 'create, killed: says what came back' "$(cat "${logs[$mnt]}.err")" '1 edit that was not committed is back'
 ok 'create, killed: the bytes are back' cmp "$T/bytes" "$mnt/tensors/w"
@@ -265,6 +271,15 @@ mounted 'a lock ends with its daemon' -o "rw,staging=$dir/staging" "$dir/p.bpk" 
 is 'and the edit is back' "$(cat "$mnt/scalars/lr")" 0.75
 fsync "$mnt/scalars/lr"
 gone
+
+if command -v flock >/dev/null; then
+    exec 9<"$dir/p.bpk"
+    flock -s 9
+    cannot 20 'p.bpk.*writable' 'a pack that somebody locked' -o rw "$dir/p.bpk" "$second"
+    mounted 'which can be read' "$dir/p.bpk" "$second"
+    unmount 'it goes' "$second"
+    exec 9<&-
+fi
 
 # --discard of what is left elsewhere.
 text=$("$BPKFS" --discard "$dir/p" 2>&1)
