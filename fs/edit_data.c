@@ -518,7 +518,7 @@ int edit_allocate(struct mount *mount, struct node *node, int mode, uint64_t off
 		return error;
 	edit_npy_forget(item);
 	if (!(mode & FALLOC_FL_KEEP_SIZE))
-		error = edit_too_large(item, end);
+		error = reserve(mount, item, end);
 	if (!error)
 		error = edit_stage(mount, item, true);
 	if (!error)

@@ -27,6 +27,7 @@ refused '10 more are not possible: there are header and metadata too' "$EFBIG" g
 is 'the file is as it was made' "$(stat -c %s "$t/t9")" 0
 ok 'a little less is' grow $((10 * 1024 ** 3 - 100000)) t9
 refused 'but nothing beside it' "$EFBIG" bash -c "head -c 100000 /dev/zero >'$t/more'"
+refused 'by fallocate neither' "$EFBIG" fallocate -l 1G "$t/more"
 refused 'no part of another write' "$EFBIG" dd if=/dev/zero of="$t/t9" bs=100K count=1 seek=10485600K oflag=seek_bytes conv=notrunc
 is 'of which the size is as it was' "$(stat -c %s "$t/t9")" $((10 * 1024 ** 3 - 100000))
 ok 'scratch files do not count' grow 9G .scratch
