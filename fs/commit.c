@@ -6,13 +6,13 @@
  */
 #include "commit.h"
 #include "base.h"
-#include "describe.h"
 #include "edit.h"
 #include "error.h"
 #include "journal.h"
+#include "kept.h"
+#include "lock.h"
 #include "npy_draft.h"
 #include "rebase.h"
-#include "scalar_text.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -241,13 +241,11 @@ static int add_metadata(struct commit *commit, struct bpk_writer *writer,
 	return result;
 }
 
-/* Is the pack that would be replaced the one that was mounted? */
+/* Is what would be replaced what it was, and the pack that is copied from? */
 static int check_unchanged(struct commit *commit)
 {
-	struct stat now;
-
-	if (stat(commit->mount->pack_path, &now) == 0 &&
-	    pack_is(commit->mount->overlay.pack, &now))
+	if (target_unchanged(&commit->mount->target) &&
+	    pack_intact(commit->mount->overlay.pack))
 		return 0;
 	commit->changed = true;
 	return -ESTALE;
@@ -259,7 +257,11 @@ static int confirm(void *context, int fd)
 {
 	struct commit *commit = context;
 	int error = pack_open_fd(fd, &commit->made, NULL);
+	pid_t owner;
 
+	/* Nobody has it yet: when others can see it, it has its writer. */
+	if (!error)
+		(void)lock_file(bpk_reader_fd(commit->made->reader), &owner);
 	if (!error)
 		error = check_unchanged(commit);
 	if (!error)
@@ -305,6 +307,7 @@ static int write_pack(struct commit *commit, struct bpk_error *error)
 		.confirm = confirm,
 		.context = commit,
 		.scratch = mount->scratch_path,
+		.exclusive = !mount->target.there,
 	};
 	struct bpk_writer *writer;
 	struct pack *old;
@@ -318,7 +321,8 @@ static int write_pack(struct commit *commit, struct bpk_error *error)
 	result = collect(commit, writer, error);
 	pthread_mutex_unlock(&mount->lock);
 	if (!result)
-		result = bpk_writer_write_file(writer, mount->pack_path, &options, error);
+		result = bpk_writer_write_file(writer, mount->target.path, &options,
+					       error);
 	bpk_writer_free(writer);
 	pack_unref(old);
 	return result;
@@ -329,7 +333,7 @@ static bool is_in_place(const struct commit *commit)
 {
 	struct stat now;
 
-	return commit->made && stat(commit->mount->pack_path, &now) == 0 &&
+	return commit->made && stat(commit->mount->target.path, &now) == 0 &&
 	       pack_is(commit->made, &now);
 }
 
@@ -346,59 +350,6 @@ static void commit_done(struct commit *commit)
 		staged_unref(commit->sources[i]);
 	free(commit->sources);
 	pack_unref(commit->made);
-}
-
-/*
- * Say beside the staged data what it is: a list that a person can act on. The
- * next writable mount finds it and does not start over it.
- */
-/* Every value, and which staged file holds which tensor. */
-static int print_value(void *context, const struct item *item, enum change change)
-{
-	FILE *out = context;
-	char text[SCALAR_TEXT_BUFFER], quoted[BPK_QUOTE_SIZE];
-
-	if (change == CHANGE_REMOVED || !item->linked)
-		return 0;
-	bpk_quote(quoted, item->name, item->name_size);
-	if (item->kind == ITEM_SCALAR && item->has_value) {
-		scalar_format(item->value, text);
-		fprintf(out, "scalar %s = %s\n", quoted, text);
-	} else if (item->kind == ITEM_METADATA && item->has_value) {
-		fprintf(out, "metadata %s, %zu bytes:\n", quoted, item->text->size);
-		fwrite(item->text->data, 1, item->text->size, out);
-		putc(0x0a, out);
-	} else if (item->staged) {
-		fprintf(out, "tensor %s = file %ju\n", quoted,
-			(uintmax_t)item->staged->number);
-	}
-	return 0;
-}
-
-static int keep_edits(const struct mount *mount)
-{
-	size_t size;
-	char *text = describe_changes(mount, &size);
-	int fd = openat(mount->staging.dir_fd, STAGING_RESERVE,
-			O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-	FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
-	int result = -EIO;
-
-	if (out && text) {
-		fwrite(text, 1, size, out);
-		result = overlay_each_change(&mount->overlay, print_value, out);
-		if (fflush(out) != 0 || ftruncate(fd, ftello(out)) < 0 || fsync(fd) < 0 ||
-		    renameat(mount->staging.dir_fd, STAGING_RESERVE,
-			     mount->staging.dir_fd, STAGING_KEPT) < 0 ||
-		    fsync(mount->staging.dir_fd) < 0)
-			result = -errno;
-	}
-	free(text);
-	if (out)
-		fclose(out);
-	else if (fd >= 0)
-		close(fd);
-	return result;
 }
 
 static void report(struct mount *mount, enum status status, int error,
@@ -421,19 +372,45 @@ static int go_over(struct commit *commit)
 	error = mount_rebase(mount, commit->made, &commit->frozen);
 	release_sources(commit);
 	pthread_mutex_unlock(&mount->lock);
+	if (!error)
+		target_is_pack(&mount->target, commit->made);
 	return error;
+}
+
+static void tell_changed(const struct mount *mount, char *message, size_t size)
+{
+	const struct target *target = &mount->target;
+
+	if (target_unchanged(target))
+		snprintf(message, size,
+			 "%s: not committed: the pack %s was changed in place since it "
+			 "was mounted",
+			 target->path, mount->pack_path);
+	else if (target->there)
+		snprintf(message, size,
+			 "%s: not committed: %s changed on disk since %s, nothing was "
+			 "overwritten",
+			 target->path,
+			 target->fd < 0 ? "the pack" : "the file that was to be replaced",
+			 target->fd < 0 ? "it was mounted" : "the pack was mounted");
+	else
+		snprintf(message, size,
+			 "%s: not committed: somebody else made it since the mount, "
+			 "nothing was overwritten",
+			 target->path);
 }
 
 static enum status tell_failure(struct commit *commit, const struct bpk_error *error,
 				char *message, size_t size)
 {
-	const char *path = commit->mount->pack_path;
+	const char *path = commit->mount->target.path;
 
+	/* Somebody was faster, between the check and the rename. */
+	if (!commit->mount->target.there && !is_in_place(commit) &&
+	    !target_unchanged(&commit->mount->target))
+		commit->changed = true;
 	if (commit->changed) {
-		snprintf(message, size,
-			 "%s: not committed: the pack changed on disk since it was "
-			 "mounted, nothing was overwritten",
-			 path);
+		tell_changed(commit->mount, message, size);
 		return STATUS_PACK_CHANGED;
 	}
 	snprintf(message, size, "%s: %s%s", path,
@@ -444,7 +421,7 @@ static enum status tell_failure(struct commit *commit, const struct bpk_error *e
 static void tell_left_out(const struct commit *commit, char *message, size_t size)
 {
 	snprintf(message, size, "%s: committed, but %zu invalid edit%s left out: %s",
-		 commit->mount->pack_path, commit->left_out_count,
+		 commit->mount->target.path, commit->left_out_count,
 		 commit->left_out_count == 1 ? " was" : "s were", commit->left_out);
 }
 
@@ -482,7 +459,7 @@ static enum status run(struct mount *mount, bool live,
 			snprintf(message, sizeof(message),
 				 "%s: committed, but the mount cannot go on over the new "
 				 "pack: %s; unmount it",
-				 mount->pack_path, strerror(-over));
+				 mount->target.path, strerror(-over));
 		}
 	} else {
 		pthread_mutex_lock(&mount->lock);
@@ -520,23 +497,6 @@ enum status commit_now(struct mount *mount,
 	return status;
 }
 
-/* The edits stay where the next writable mount finds them. */
-static void keep(struct mount *mount)
-{
-	char message[sizeof(mount->message)];
-	int listed = keep_edits(mount), saved;
-
-	staging_free_reserve(&mount->staging);
-	saved = journal_save(mount);
-	snprintf(message, sizeof(message), "%.700s; %s %s", mount->message,
-		 !saved	   ? "the edits are kept for the next writable mount in"
-		 : !listed ? "the edits are listed and staged in"
-			   : "the list of edits could not be kept, staged bytes are in",
-		 mount->staging.path);
-	snprintf(mount->message, sizeof(mount->message), "%s", message);
-	mount->kept = true;
-}
-
 void commit_at_unmount(struct mount *mount,
 		       int (*progress)(void *context, uint64_t done, uint64_t total),
 		       void *context)
@@ -559,7 +519,7 @@ void commit_at_unmount(struct mount *mount,
 	status = run(mount, false, progress, context, &in_place);
 	pthread_mutex_unlock(&mount->writer_lock);
 	if (!in_place && status != STATUS_OK)
-		keep(mount);
+		keep_edits(mount, status);
 }
 
 /* A commit that was asked for by fsync(2) -------------------------------------- */

@@ -36,36 +36,56 @@ static socklen_t address_of(const char *name, struct sockaddr_un *ret)
 	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + size);
 }
 
-void control_report(const char *name, enum status status, const char *message)
+/* Nobody there any more: the exit status and syslog say it too. */
+static void tell(const char *name, const void *data, size_t size)
 {
-	struct report report = { .status = (int32_t)status };
 	struct sockaddr_un address;
-	int fd;
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
-	if (!name[0])
-		return;
-	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return;
-	snprintf(report.message, sizeof(report.message), "%s", message);
-	/* Nobody there any more: the exit status and syslog say it too. */
-	(void)sendto(fd, &report, sizeof(report), MSG_NOSIGNAL | MSG_DONTWAIT,
+	(void)sendto(fd, data, size, MSG_NOSIGNAL | MSG_DONTWAIT,
 		     (struct sockaddr *)&address, address_of(name, &address));
 	close(fd);
 }
 
-/* A socket with a name that nobody can guess. */
-static int open_socket(char name[CONTROL_NAME_SIZE])
+void control_report(const char *name, enum status status, const char *message)
+{
+	struct report report = { .status = (int32_t)status };
+
+	if (!name[0])
+		return;
+	snprintf(report.message, sizeof(report.message), "%s", message);
+	tell(name, &report, sizeof(report));
+}
+
+/* The socket for progress beside the one of that name. */
+static void progress_name(char to[CONTROL_NAME_SIZE], const char *name)
+{
+	snprintf(to, CONTROL_NAME_SIZE, "%.*s+", CONTROL_NAME_SIZE - 2, name);
+}
+
+void control_progress(struct control_pace *pace, const char *name, uint64_t done,
+		      uint64_t total)
+{
+	const struct progress_state state = { done, total };
+	int64_t now = progress_now_ms();
+	char second[CONTROL_NAME_SIZE];
+
+	if (!name[0] ||
+	    (pace->told_ms && done < total && now - pace->told_ms < PROGRESS_EVERY_MS))
+		return;
+	pace->told_ms = now;
+	progress_name(second, name);
+	tell(second, &state, sizeof(state));
+}
+
+/* A datagram socket of that name. */
+static int bind_socket(const char *name)
 {
 	struct sockaddr_un address;
-	uint64_t random[2];
-	int fd;
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
-	if (getrandom(random, sizeof(random), 0) != sizeof(random))
-		return -EIO;
-	snprintf(name, CONTROL_NAME_SIZE, "bpkfs-%016" PRIx64 "%016" PRIx64, random[0],
-		 random[1]);
-	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return -errno;
 	if (bind(fd, (struct sockaddr *)&address, address_of(name, &address)) < 0) {
@@ -75,6 +95,29 @@ static int open_socket(char name[CONTROL_NAME_SIZE])
 		return error;
 	}
 	return fd;
+}
+
+/* A socket with a name that nobody can guess. */
+static int open_socket(char name[CONTROL_NAME_SIZE])
+{
+	uint64_t random[2];
+
+	if (getrandom(random, sizeof(random), 0) != sizeof(random))
+		return -EIO;
+	snprintf(name, CONTROL_NAME_SIZE, "bpkfs-%016" PRIx64 "%016" PRIx64, random[0],
+		 random[1]);
+	return bind_socket(name);
+}
+
+/* The one for progress, where there is somebody to show it to; else -1. */
+static int open_progress_socket(const char *name)
+{
+	char second[CONTROL_NAME_SIZE];
+
+	if (!isatty(STDERR_FILENO))
+		return -1;
+	progress_name(second, name);
+	return bind_socket(second);
 }
 
 /* The pid in .bpkfs/status, or -1. */
@@ -100,35 +143,63 @@ static pid_t daemon_of(int mount_fd)
  * middle of a commit that is no harm: it goes on. */
 enum { STILL_MOUNTED_MS = 1000 };
 
-/* The report, or STATUS_COMMIT_FAILED when the daemon went without one. */
-static enum status await(int socket_fd, int process_fd, struct report *report)
+/* Who waits for a daemon that commits. */
+struct wait {
+	int report_fd, process_fd, progress_fd; /* each may be -1 */
+	struct progress_bar bar;
+	struct progress_state state;
+	bool heard; /* it commits */
+};
+
+static void show_progress(struct wait *wait)
 {
-	int wait = STILL_MOUNTED_MS;
+	struct progress_state state;
+
+	while (wait->progress_fd >= 0 && recv(wait->progress_fd, &state, sizeof(state),
+					      MSG_DONTWAIT) == sizeof(state)) {
+		wait->state = state;
+		wait->heard = true;
+	}
+	progress_bar_draw(&wait->bar, wait->state.done, wait->state.total);
+}
+
+/* The report, or STATUS_COMMIT_FAILED when the daemon went without one. */
+static enum status await(struct wait *wait, struct report *report)
+{
+	bool told = false;
+	int waited = 0;
 
 	for (;;) {
-		struct pollfd fds[] = { { .fd = socket_fd, .events = POLLIN },
-					{ .fd = process_fd, .events = POLLIN } };
-		int ready = poll(fds, 2, wait);
+		struct pollfd fds[] = { { .fd = wait->report_fd, .events = POLLIN },
+					{ .fd = wait->process_fd, .events = POLLIN } };
+		int ready = poll(
+			fds, 2, wait->progress_fd >= 0 || !told ? PROGRESS_EVERY_MS : -1);
 
 		if (ready < 0 && errno != EINTR)
 			break;
+		show_progress(wait);
+		if (ready == 0)
+			waited += PROGRESS_EVERY_MS;
 		/* Another mount namespace, a container's, has a copy of the mount: for
 		 * the daemon that goes on. It ends, and commits, when it is told to. */
-		if (ready == 0) {
-			syscall(SYS_pidfd_send_signal, process_fd, SIGTERM, NULL, 0);
-			wait = -1;
-			continue;
+		if (ready == 0 && !told && waited >= STILL_MOUNTED_MS) {
+			if (!wait->heard)
+				syscall(SYS_pidfd_send_signal, wait->process_fd, SIGTERM,
+					NULL, 0);
+			told = true;
 		}
-		if (recv(socket_fd, report, sizeof(*report), MSG_DONTWAIT) ==
+		if (ready == 0)
+			continue;
+		if (recv(wait->report_fd, report, sizeof(*report), MSG_DONTWAIT) ==
 		    sizeof(*report)) {
 			report->message[sizeof(report->message) - 1] = '\0';
 			/* The staging area and the lock are free when it has gone. */
-			while (process_fd >= 0 && poll(&fds[1], 1, -1) < 0 &&
+			while (wait->process_fd >= 0 && poll(&fds[1], 1, -1) < 0 &&
 			       errno == EINTR)
 				;
 			return (enum status)report->status;
 		}
-		if (fds[1].revents || process_fd < 0)
+		if (fds[1].revents || wait->process_fd < 0)
 			break;
 	}
 	snprintf(report->message, sizeof(report->message),
@@ -159,7 +230,8 @@ static enum status unmount(const char *mount_point, bool discard)
 	struct report report = { .message = "" };
 	struct control_info info;
 	char name[CONTROL_NAME_SIZE] = "", *path = realpath(mount_point, NULL);
-	int mount_fd = -1, socket_fd = -1, process_fd = -1, error;
+	struct wait wait = { -1, -1, -1, .heard = false };
+	int mount_fd = -1, error;
 	enum status status = STATUS_MOUNT_POINT;
 	int32_t drop = discard;
 	pid_t daemon;
@@ -170,17 +242,19 @@ static enum status unmount(const char *mount_point, bool discard)
 		mount_point_complain(mount_point, errno);
 	if (mount_fd < 0)
 		goto out;
-	socket_fd = open_socket(name);
+	wait.report_fd = open_socket(name);
 	daemon = daemon_of(mount_fd);
-	if (socket_fd < 0 || daemon <= 0 ||
+	if (wait.report_fd < 0 || daemon <= 0 ||
 	    ioctl(mount_fd, CONTROL_REPORT_TO, name) < 0 ||
 	    ioctl(mount_fd, CONTROL_DISCARD, &drop) < 0) {
 		log_line("%s: no bpkfs is mounted there", mount_point);
 		goto out;
 	}
-	process_fd = (int)syscall(SYS_pidfd_open, daemon, 0);
+	wait.process_fd = (int)syscall(SYS_pidfd_open, daemon, 0);
 	close(mount_fd);
 	mount_fd = -1;
+	wait.progress_fd = open_progress_socket(name);
+	progress_bar_init(&wait.bar);
 	error = mount_point_detach(path);
 	if (error) {
 		log_line("%s: cannot unmount: %s%s", mount_point, strerror(-error),
@@ -193,16 +267,19 @@ static enum status unmount(const char *mount_point, bool discard)
 			ioctl(mount_fd, CONTROL_DISCARD, &drop);
 		goto out;
 	}
-	status = await(socket_fd, process_fd, &report);
+	status = await(&wait, &report);
+	progress_bar_clear(&wait.bar);
 	if (report.message[0])
 		log_line("%s", report.message);
 out:
 	if (mount_fd >= 0)
 		close(mount_fd);
-	if (socket_fd >= 0)
-		close(socket_fd);
-	if (process_fd >= 0)
-		close(process_fd);
+	if (wait.report_fd >= 0)
+		close(wait.report_fd);
+	if (wait.process_fd >= 0)
+		close(wait.process_fd);
+	if (wait.progress_fd >= 0)
+		close(wait.progress_fd);
 	free(path);
 	return status;
 }

@@ -6,6 +6,9 @@
  * daemon that name (an ioctl on the mount), unmounts, and waits for the one report
  * that the daemon sends when the commit is over. So nothing is promised before the
  * unmount has really happened, and a mount that is busy is left as it was.
+ *
+ * How far the commit is comes on a second socket, which only a caller at a terminal has:
+ * what nobody has read yet must not be in the way of the report.
  */
 #ifndef BPKFS_CONTROL_H
 #define BPKFS_CONTROL_H
@@ -27,5 +30,11 @@ enum status control_status(const char *mount_point);
 
 /* The daemon's side: tell @name (may be ""). */
 void control_report(const char *name, enum status status, const char *message);
+/* How far the commit is; as often as one likes, a few times a second are told. */
+struct control_pace {
+	int64_t told_ms;
+};
+void control_progress(struct control_pace *pace, const char *name, uint64_t done,
+		      uint64_t total);
 
 #endif

@@ -23,26 +23,35 @@ static int count_change(void *context, const struct item *item, enum change chan
 
 char *describe_status(const struct mount *mount, size_t *ret_size)
 {
-	struct bpk_appender path = { 0 }, error = { 0 };
+	struct bpk_appender path = { 0 }, output = { 0 }, error = { 0 };
 	char *text = NULL;
 	size_t changes = 0;
 	FILE *out;
 
 	bpk_json_string(&path, mount->pack_path, strlen(mount->pack_path));
+	if (strcmp(mount->target.path, mount->pack_path) != 0)
+		bpk_json_string(&output, mount->target.path, strlen(mount->target.path));
 	if (mount->message[0])
 		bpk_json_string(&error, mount->message, strlen(mount->message));
 	else
 		bpk_append_raw(&error, "null", 4);
-	out = path.failed || error.failed ? NULL : open_memstream(&text, ret_size);
+	out = path.failed || output.failed || error.failed
+		      ? NULL
+		      : open_memstream(&text, ret_size);
 	if (!out) {
 		bpk_append_done(&path);
+		bpk_append_done(&output);
 		bpk_append_done(&error);
 		return NULL;
 	}
 	overlay_each_change(&mount->overlay, count_change, &changes);
 	fprintf(out, "{\"pid\":%ld,\"pack\":", (long)getpid());
 	fwrite(path.data, 1, path.size, out);
+	if (output.size)
+		fprintf(out, ",\"output\":%.*s", (int)output.size,
+			(const char *)output.data);
 	bpk_append_done(&path);
+	bpk_append_done(&output);
 	fprintf(out, ",\"mode\":\"%s\",\"dirty\":%s,\"changes\":%zu,\"commit\":\"%s\"",
 		mount->writable ? "rw" : "ro", changes ? "true" : "false", changes,
 		mount->committing ? "running" : "idle");

@@ -228,6 +228,12 @@ int edit_fit(struct mount *mount, struct item *item, enum item_kind kind,
 	}
 	if (kind != ITEM_TENSOR)
 		return 0;
+	if (item->kind == ITEM_SCRATCH) {
+		error = overlay_reserve_data(&mount->overlay, item, victim,
+					     item_data_size(&mount->overlay, item));
+		if (error)
+			return error;
+	}
 	/* Raw bytes, not a tensor with a description of its own. */
 	if (victim && item_is_raw(item)) {
 		error = item_describe_as(item, victim);
@@ -394,6 +400,14 @@ int edit_too_large(const struct item *item, uint64_t size)
 	return item->kind == ITEM_TENSOR && size > limits.tensor_size ? -EFBIG : 0;
 }
 
+/* Scratch files may be of any size, until they become a tensor. */
+static int reserve(struct mount *mount, const struct item *item, uint64_t size)
+{
+	return item->kind == ITEM_TENSOR
+		       ? overlay_reserve_data(&mount->overlay, item, NULL, size)
+		       : 0;
+}
+
 int edit_write(struct mount *mount, struct node *node, const char *data, size_t size,
 	       uint64_t off)
 {
@@ -410,7 +424,7 @@ int edit_write(struct mount *mount, struct node *node, const char *data, size_t 
 	if (!bpk_add_u64(off, size, &end))
 		return -EFBIG;
 	edit_npy_forget(item);
-	error = edit_too_large(item, end);
+	error = reserve(mount, item, end);
 	if (!error)
 		error = edit_stage(mount, item, true);
 	if (!error)
@@ -446,7 +460,7 @@ int edit_truncate(struct mount *mount, struct node *node, uint64_t size)
 	if (edit_is_npy(node, item))
 		return edit_npy_truncate(mount, item, size);
 	edit_npy_forget(item);
-	error = edit_too_large(item, size);
+	error = reserve(mount, item, size);
 	if (!error)
 		error = edit_stage(mount, item, size > 0);
 	if (!error)
@@ -504,7 +518,7 @@ int edit_allocate(struct mount *mount, struct node *node, int mode, uint64_t off
 		return error;
 	edit_npy_forget(item);
 	if (!(mode & FALLOC_FL_KEEP_SIZE))
-		error = edit_too_large(item, end);
+		error = reserve(mount, item, end);
 	if (!error)
 		error = edit_stage(mount, item, true);
 	if (!error)

@@ -158,16 +158,15 @@ static int describe(struct mount *mount, struct item *item, const struct item *w
 	return error;
 }
 
-/* The data of the draft, and what it is. */
-static int convert(struct mount *mount, const struct npy_draft *draft,
+/* The data of the draft, and what it is, for @item, in the place of @victim if any. */
+static int convert(struct mount *mount, const struct item *item,
+		   const struct item *victim, const struct npy_draft *draft,
 		   const struct bpk_npy *npy, struct staged **ret_staged, bool *ret_same)
 {
-	struct bpk_limits limits;
-	int error;
+	int error = overlay_reserve_data(&mount->overlay, item, victim, npy->data_size);
 
-	bpk_limits_init(&limits);
-	if (npy->data_size > limits.tensor_size)
-		return -EFBIG;
+	if (error)
+		return error;
 	error = npy_draft_data(draft, &mount->staging, npy, ret_staged, ret_same);
 	if (!error && !overlay_metadata_fits(&mount->overlay, npy->header_size)) {
 		staged_unref(*ret_staged);
@@ -193,7 +192,7 @@ static int settle(struct mount *mount, struct item *item)
 		bpk_npy_done(&npy);
 		return error;
 	}
-	error = convert(mount, draft, &npy, &staged, &same);
+	error = convert(mount, item, NULL, draft, &npy, &staged, &same);
 	if (!error) {
 		error = describe(mount, item, item_is_hollow(item) ? NULL : item, &npy,
 				 draft->given);
@@ -360,7 +359,7 @@ static int fit_tensor(struct mount *mount, struct item *item, const struct item 
 	int error = npy_draft_parse(&draft, &npy);
 
 	if (!error)
-		error = convert(mount, &draft, &npy, &staged, &same);
+		error = convert(mount, item, victim, &draft, &npy, &staged, &same);
 	if (!error) {
 		item->staged = staged;
 		error = describe(mount, item,

@@ -19,6 +19,85 @@ uint64_t item_data_size(const struct overlay *overlay, const struct item *item)
 	return 0;
 }
 
+/* What @size bytes take in a pack, behind others. */
+static bool add_data(uint64_t *total, uint64_t size)
+{
+	return bpk_align_u64(size, BPK_ALIGNMENT, &size) &&
+	       bpk_add_u64(*total, size, total);
+}
+
+/* What a commit writes for @item, if its bytes are @size: where they cannot be
+ * committed, the old tensor. */
+static uint64_t most_of(const struct overlay *overlay, const struct item *item,
+			uint64_t size)
+{
+	uint64_t old = 0;
+
+	if (item->kind == ITEM_TENSOR && item->base != NO_BASE)
+		old = bpk_tensor_size(bpk_reader_tensor(overlay->reader, item->base));
+	return size > old ? size : old;
+}
+
+/* The data of all tensors but these two, as a commit would write it. False when that
+ * is beyond 64 bits. */
+static bool count_data(const struct overlay *overlay, const struct item *but,
+		       const struct item *nor, uint64_t *ret_total)
+{
+	struct item *const *promoted = overlay->promoted[ITEM_TENSOR];
+	const struct item_table *table = &overlay->tables[ITEM_TENSOR];
+	size_t count = bpk_reader_tensor_count(overlay->reader);
+	uint64_t total = 0;
+	bool fits = true;
+
+	for (size_t i = 0; i < count && fits; i++)
+		if (!promoted || !promoted[i])
+			fits = add_data(&total, bpk_tensor_size(bpk_reader_tensor(
+							overlay->reader, i)));
+	for (size_t i = 0; i < table->count && fits; i++) {
+		const struct item *item = table->items[i];
+		uint64_t size = item_data_size(overlay, item);
+
+		if (item != but && item != nor)
+			fits = add_data(&total, item_data_valid(overlay, item)
+							? size
+							: most_of(overlay, item, size));
+	}
+	*ret_total = total;
+	return fits;
+}
+
+int overlay_reserve_data(struct overlay *overlay, const struct item *item,
+			 const struct item *victim, uint64_t size)
+{
+	uint64_t now = item->kind == ITEM_TENSOR ? item_data_size(overlay, item) : 0;
+	uint64_t most, sum = overlay->data_estimate;
+	struct bpk_limits limits;
+
+	bpk_limits_init(&limits);
+	if (size > limits.tensor_size)
+		return -EFBIG;
+	if (size <= now)
+		return 0;
+	/* Header and metadata come first; they end at a multiple, too. */
+	if (!bpk_add_u64(overlay->metadata_estimate, 2 * BPK_ALIGNMENT, &most) ||
+	    most > limits.file_size)
+		return -EFBIG;
+	most = limits.file_size - most;
+	now &= ~(uint64_t)(BPK_ALIGNMENT - 1);
+	if (sum && add_data(&sum, size - now) && sum <= most) {
+		overlay->data_estimate = sum;
+		return 0;
+	}
+	/* What was given back meanwhile is looked at only when it is needed. */
+	if (victim && size < most_of(overlay, victim, 0))
+		size = most_of(overlay, victim, 0);
+	if (!count_data(overlay, item, victim, &sum) ||
+	    !add_data(&sum, most_of(overlay, item, size)) || sum > most)
+		return -EFBIG;
+	overlay->data_estimate = sum;
+	return 0;
+}
+
 bool item_is_hollow(const struct item *item)
 {
 	return item->kind == ITEM_TENSOR && !item->staged && item->base == NO_BASE;

@@ -227,6 +227,17 @@ static int get_identity(struct bpk_cursor *cursor, const struct stat *st, bool *
 	return 0;
 }
 
+/* Which pack the edits of a mount are of. One that is in no folder yet is no file: all
+ * zeros, which no pack is. */
+static const struct stat unborn;
+
+static const struct stat *identity_of(const struct mount *mount)
+{
+	const struct pack *pack = mount->overlay.pack;
+
+	return pack->unborn ? &unborn : &pack->stat;
+}
+
 int journal_announce(struct mount *mount, const struct stat *now)
 {
 	struct bpk_appender out = { 0 };
@@ -488,7 +499,7 @@ int journal_save(struct mount *mount)
 	pthread_mutex_lock(&mount->lock);
 	orphans = staging_orphans(&mount->staging);
 	overlay_each_change(&mount->overlay, save_item, &saving);
-	append_identity(&out, &mount->overlay.pack->stat);
+	append_identity(&out, identity_of(mount));
 	pthread_mutex_unlock(&mount->lock);
 	error = saving.error;
 	for (size_t i = 0; i < saving.file_count; i++) {
@@ -513,7 +524,8 @@ int journal_save(struct mount *mount)
 
 /* Bringing back ------------------------------------------------------------ */
 
-static int is_file_of(const struct mount *mount, const char *name, bool *ret_same)
+static int is_file_of(const struct mount *mount, const char *name, const struct stat *st,
+		      bool *ret_same)
 {
 	struct bpk_cursor cursor = { .nesting = NESTING };
 	uint8_t *data;
@@ -522,30 +534,37 @@ static int is_file_of(const struct mount *mount, const char *name, bool *ret_sam
 	if (error)
 		return error;
 	cursor.data = data;
-	error = get_identity(&cursor, &mount->overlay.pack->stat, ret_same);
+	error = get_identity(&cursor, st, ret_same);
 	free(data);
 	return error;
 }
 
 int journal_look(const struct mount *mount, enum journal_state *ret_state)
 {
+	const struct target *target = &mount->target;
 	bool same;
-	int error = is_file_of(mount, ANNOUNCED_NAME, &same);
+	int error = is_file_of(mount, ANNOUNCED_NAME, &target->stat, &same);
 
-	if (!error && same) {
-		*ret_state = JOURNAL_NONE; /* the pack has them */
+	if (!error && same && target->there) {
+		*ret_state = JOURNAL_NONE; /* what would be replaced has them */
 		return 0;
 	}
 	if (error && error != -ENOENT && error != -EBADMSG)
 		return error;
-	error = is_file_of(mount, FILE_NAME, &same);
-	if (error && error != -ENOENT)
-		return error;
-	if (error)
+	error = is_file_of(mount, FILE_NAME, identity_of(mount), &same);
+	if (error == -ENOENT) {
 		*ret_state = JOURNAL_NONE;
-	else
-		*ret_state = same ? JOURNAL_EDITS : JOURNAL_FOREIGN;
-	return 0;
+		return 0;
+	}
+	if (!error && same) {
+		*ret_state = JOURNAL_EDITS;
+		return 0;
+	}
+	if (!error)
+		error = is_file_of(mount, FILE_NAME, &unborn, &same);
+	if (!error)
+		*ret_state = same ? JOURNAL_UNBORN : JOURNAL_FOREIGN;
+	return error;
 }
 
 static bool is_named(const void *context, uint64_t number)
@@ -570,7 +589,7 @@ int journal_replay(struct mount *mount, size_t *ret_count)
 	if (error)
 		return error;
 	cursor.data = data;
-	error = get_identity(&cursor, &overlay->pack->stat, &same);
+	error = get_identity(&cursor, identity_of(mount), &same);
 	if (!error)
 		error = get_array(&cursor, &count);
 	for (uint64_t i = 0; i < count && !error; i++) {

@@ -15,9 +15,10 @@
 #include "mount.h"
 
 enum journal_state {
-	JOURNAL_NONE,	/* nothing to bring back: what is left over may go */
-	JOURNAL_EDITS,	/* edits of this very pack */
-	JOURNAL_FOREIGN /* edits of another pack, or of another state of this one */
+	JOURNAL_NONE,	 /* nothing to bring back: what is left over may go */
+	JOURNAL_EDITS,	 /* edits of this very pack */
+	JOURNAL_FOREIGN, /* edits of another pack, or of another state of this one */
+	JOURNAL_UNBORN,	 /* edits of a new pack, and this is none */
 };
 
 /* What the staging folder of a mount has. 0, or -errno when that cannot be read, or

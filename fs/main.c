@@ -12,7 +12,7 @@
 #include "channel.h"
 #include "commit.h"
 #include "control.h"
-#include "journal.h"
+#include "files.h"
 #include "log.h"
 #include "mount_point.h"
 #include "notify.h"
@@ -34,110 +34,15 @@
 
 struct daemon {
 	const struct options *options;
-	char *pack_path;
-	char *staging_path;
+	struct files files;
 	struct mount_point point;
 	struct background background;
 	struct notify notify;
 	struct channel channel;
 	struct mount mount;
+	struct session session;
+	struct control_pace pace;
 };
-
-/* The pack ----------------------------------------------------------------- */
-
-static enum status open_pack(struct daemon *daemon)
-{
-	struct mount *mount = &daemon->mount;
-	struct bpk_error error = { .message = "" };
-	const struct stat *st;
-	struct pack *pack;
-	mode_t readable;
-
-	if (pack_open(daemon->pack_path, &pack, &error)) {
-		if (error.offset == BPK_NO_OFFSET)
-			log_line("%s: %s", daemon->options->pack, error.message);
-		else
-			log_line("%s: at byte %" PRIu64 ": %s", daemon->options->pack,
-				 error.offset, error.message);
-		return status_of_error(&error);
-	}
-	overlay_init(&mount->overlay, pack, daemon->options->writable);
-	pack_unref(pack);
-	mount->pack_path = daemon->pack_path;
-	mount->writable = daemon->options->writable;
-	mount->dots = daemon->options->flat ? NAME_DOTS_KEPT : NAME_DOTS_SPLIT;
-	st = &mount->overlay.pack->stat;
-	mount->uid = daemon->options->has_uid ? daemon->options->uid : st->st_uid;
-	mount->gid = daemon->options->has_gid ? daemon->options->gid : st->st_gid;
-	readable = st->st_mode & 0444;
-	mount->file_mode =
-		(readable | (mount->writable ? (st->st_mode & 0222) | 0200 : 0)) &
-		~daemon->options->file_mask;
-	mount->folder_mode = (readable | readable >> 2 |
-			      (mount->writable ? (st->st_mode & 0222) | 0200 : 0)) &
-			     ~daemon->options->folder_mask;
-	return STATUS_OK;
-}
-
-static enum status open_staging(struct daemon *daemon)
-{
-	struct mount *mount = &daemon->mount;
-	pid_t owner = 0;
-	int error = staging_open(&mount->staging, daemon->staging_path, &owner);
-
-	if (error == -EBUSY) {
-		log_line("%s: already mounted writable by process %ld",
-			 daemon->options->pack, (long)owner);
-		return STATUS_IN_USE;
-	}
-	if (error) {
-		log_line("%s: cannot stage edits in %s: %s", daemon->options->pack,
-			 daemon->staging_path, strerror(-error));
-		return STATUS_CANNOT_STAGE;
-	}
-	mount->scratch_path = paths_scratch(daemon->pack_path, &mount->staging);
-	if (!mount->scratch_path) {
-		log_line("no memory");
-		staging_close(&mount->staging, false);
-		return STATUS_CANNOT_STAGE;
-	}
-	return STATUS_OK;
-}
-
-/* What an earlier mount left in the staging folder comes back, or may go. */
-static enum status bring_back(struct daemon *daemon)
-{
-	struct mount *mount = &daemon->mount;
-	enum journal_state state;
-	size_t count = 0;
-	int error = journal_look(mount, &state);
-
-	if (!error && state == JOURNAL_NONE &&
-	    faccessat(mount->staging.dir_fd, STAGING_KEPT, F_OK, 0) == 0)
-		state = JOURNAL_FOREIGN;
-	if (!error && state == JOURNAL_EDITS)
-		error = journal_replay(mount, &count);
-	if (error || state == JOURNAL_FOREIGN) {
-		log_line("%s: edits that were not committed are in %s%s%s; \"bpkfs "
-			 "--discard %s\" drops them",
-			 daemon->options->pack, daemon->staging_path,
-			 error ? " and cannot be read: "
-			       : ", but the pack is another one now",
-			 error ? strerror(-error) : "", daemon->options->pack);
-		staging_close(&mount->staging, false);
-		return STATUS_CANNOT_STAGE;
-	}
-	unlink(mount->scratch_path);
-	if (state == JOURNAL_NONE)
-		staging_clear(&mount->staging);
-	unlinkat(mount->staging.dir_fd, STAGING_KEPT, 0);
-	if (count)
-		log_line("%s: %zu edit%s that %s not committed %s back; see "
-			 ".bpkfs/changes",
-			 daemon->options->pack, count, count == 1 ? "" : "s",
-			 count == 1 ? "was" : "were", count == 1 ? "is" : "are");
-	return STATUS_OK;
-}
 
 /* Serving ------------------------------------------------------------------ */
 
@@ -180,11 +85,12 @@ static int tell_progress(void *context, uint64_t done, uint64_t total)
 	struct daemon *daemon = context;
 
 	notify_progress(&daemon->notify, done, total);
+	control_progress(&daemon->pace, daemon->session.report_to, done, total);
 	return 0;
 }
 
 /* After the last request: commit, and tell whoever can hear. */
-static enum status finish(struct daemon *daemon, struct session *session)
+static enum status finish(struct daemon *daemon)
 {
 	struct mount *mount = &daemon->mount;
 
@@ -197,11 +103,11 @@ static enum status finish(struct daemon *daemon, struct session *session)
 	free(mount->handles);
 	mount_done(mount);
 	staging_close(&mount->staging, !mount->kept);
-	control_report(session->report_to, mount->result, mount->message);
+	control_report(daemon->session.report_to, mount->result, mount->message);
 	return mount->result;
 }
 
-static enum status serve_mounted(struct daemon *daemon, struct session *session)
+static enum status serve_mounted(struct daemon *daemon)
 {
 	struct watch watch = { .mount = &daemon->mount,
 			       .path = daemon->point.path,
@@ -227,22 +133,22 @@ static enum status serve_mounted(struct daemon *daemon, struct session *session)
 	else if (!watch.is_ready)
 		log_line("%s: unmounted before it was ready", daemon->point.path);
 	notify_stopping(&daemon->notify);
-	status = finish(daemon, session);
+	status = finish(daemon);
 	return !error && watch.is_ready ? status : STATUS_MOUNT_POINT;
 }
 
 static enum status serve(struct daemon *daemon)
 {
 	struct mount *mount = &daemon->mount;
-	struct session session = { .mount = mount };
-	enum status status = mount->writable ? open_staging(daemon) : STATUS_OK;
+	enum status status = mount->writable ? files_stage(&daemon->files) : STATUS_OK;
 
 	if (!status && mount->writable)
-		status = bring_back(daemon);
+		status = files_bring_back(&daemon->files);
 	if (status)
 		return status;
+	daemon->session.mount = mount;
 	if (mount_init(mount) || channel_open(&daemon->channel, daemon->options,
-					      daemon->pack_path, &session)) {
+					      mount->pack_path, &daemon->session)) {
 		log_line("no memory");
 		status = STATUS_MOUNT_POINT;
 	} else {
@@ -251,45 +157,28 @@ static enum status serve(struct daemon *daemon)
 	if (!status) {
 		if (chdir("/") < 0)
 			log_line("cannot leave the folder: %s", strerror(errno));
-		status = serve_mounted(daemon, &session);
+		status = serve_mounted(daemon);
 	} else {
+		/* What an earlier mount left is there for the next. */
 		mount_done(mount);
-		staging_close(&mount->staging, true);
+		if (mount->writable)
+			staging_leave(&mount->staging);
 	}
 	channel_close(&daemon->channel);
 	return status;
 }
 
-static enum status find_paths(struct daemon *daemon)
-{
-	const struct options *options = daemon->options;
-
-	daemon->pack_path = paths_pack(options->pack);
-	if (!daemon->pack_path) {
-		log_line("%s: %s", options->pack, strerror(errno));
-		return STATUS_CANNOT_OPEN;
-	}
-	if (!options->writable)
-		return STATUS_OK;
-	daemon->staging_path = paths_staging(daemon->pack_path, options->staging);
-	if (daemon->staging_path)
-		return STATUS_OK;
-	log_line("%s: %s", options->staging ? options->staging : options->pack,
-		 strerror(errno));
-	return options->staging ? STATUS_CANNOT_STAGE : STATUS_CANNOT_OPEN;
-}
-
 /* A commit, also one that is made while mounted, goes by these paths. */
 static enum status check_not_hidden(const struct daemon *daemon)
 {
-	const char *point = daemon->point.path;
+	const char *point = daemon->point.path, *target = daemon->mount.target.path;
 
-	if (!daemon->mount.writable || (!paths_is_below(daemon->pack_path, point) &&
-					!paths_is_below(daemon->staging_path, point)))
+	if (!daemon->mount.writable ||
+	    (!paths_is_below(target, point) &&
+	     !paths_is_below(daemon->files.staging_path, point)))
 		return STATUS_OK;
 	log_line("%s: a writable mount there would hide %s from its own commit", point,
-		 paths_is_below(daemon->pack_path, point) ? daemon->pack_path
-							  : daemon->staging_path);
+		 paths_is_below(target, point) ? target : daemon->files.staging_path);
 	return STATUS_MOUNT_POINT;
 }
 
@@ -301,16 +190,19 @@ static enum status mount_pack(const struct options *options)
 		.mount = { .writer_lock = PTHREAD_MUTEX_INITIALIZER,
 			   .lock = PTHREAD_MUTEX_INITIALIZER,
 			   .idle = PTHREAD_COND_INITIALIZER,
-			   .staging = { .dir_fd = -1, .lock_fd = -1 } },
+			   .staging = { .dir_fd = -1, .lock_fd = -1 },
+			   .target = { .fd = -1 } },
 	};
 	bool caller = false;
-	enum status status = find_paths(&daemon);
+	enum status status;
 
+	daemon.files = (struct files) { .options = options, .mount = &daemon.mount };
+	status = files_find(&daemon.files);
 	if (!options->foreground)
 		background_close_inherited();
 	notify_init(&daemon.notify, options->foreground);
 	if (!status)
-		status = open_pack(&daemon);
+		status = files_open(&daemon.files);
 	if (!status) {
 		signals_block(options->foreground);
 		status = mount_point_find(&daemon.point, options->mount_point);
@@ -326,26 +218,33 @@ static enum status mount_pack(const struct options *options)
 			mount_point_done(&daemon.point);
 	}
 	mount_done(&daemon.mount);
-	free(daemon.mount.scratch_path);
-	free(daemon.staging_path);
-	free(daemon.pack_path);
+	files_done(&daemon.files);
 	return status;
 }
 
-/* Of a mount, or of a pack whose edits an earlier mount left behind. */
+/* Of a mount, or of a pack whose edits an earlier mount left behind; the pack need not
+ * be there. */
 static enum status discard(const struct options *options)
 {
-	char *pack, *staging;
+	char *pack = NULL, *staging = NULL;
 	enum status status;
+	bool there = true;
 	struct stat st;
 
-	if (stat(options->mount_point, &st) < 0 || !S_ISREG(st.st_mode))
+	if (stat(options->mount_point, &st) == 0 ? S_ISDIR(st.st_mode) : errno != ENOENT)
 		return control_discard(options->mount_point);
-	pack = paths_pack(options->mount_point);
-	staging = pack ? paths_staging(pack, NULL) : NULL;
-	status = staging ? control_discard_left(pack, staging) : STATUS_CANNOT_OPEN;
+	pack = paths_new(options->mount_point, &there);
+	staging = pack ? paths_staging(pack, options->staging) : NULL;
+	status = pack && options->staging ? STATUS_CANNOT_STAGE : STATUS_CANNOT_OPEN;
 	if (!staging)
-		log_line("%s: %s", options->mount_point, strerror(errno));
+		log_line("%s: %s",
+			 status == STATUS_CANNOT_STAGE ? options->staging
+						       : options->mount_point,
+			 strerror(errno));
+	else if (!there && lstat(staging, &st) < 0)
+		status = control_discard(options->mount_point);
+	else
+		status = control_discard_left(pack, staging);
 	free(staging);
 	free(pack);
 	return status;

@@ -22,13 +22,14 @@
 #include "overlay.h"
 #include "staging.h"
 #include "status.h"
+#include "target.h"
 #include "tree.h"
 
 struct handle;
 
 struct mount {
 	/* Constant while mounted. */
-	char *pack_path;    /* absolute, symlinks resolved */
+	char *pack_path;    /* as mounted: absolute, symlinks resolved */
 	char *scratch_path; /* of a new pack until it is renamed */
 	bool writable;
 	enum name_dots dots;
@@ -40,6 +41,7 @@ struct mount {
 
 	/* Held by whoever writes the journal or the pack, before mount.lock. */
 	pthread_mutex_t writer_lock;
+	struct target target; /* what is replaced then */
 
 	pthread_mutex_t lock; /* guards all below */
 	struct overlay overlay;

@@ -52,6 +52,8 @@ void options_help(void)
 	      "       bpkfs -o rw PACK MOUNTPOINT      mount it writable: edits become "
 	      "a\n"
 	      "                                        new pack at unmount\n"
+	      "       bpkfs -o rw,create NEW MOUNTPOINT\n"
+	      "                                        start from an empty pack\n"
 	      "       bpkfs --unmount MOUNTPOINT       commit, unmount, wait; the exit\n"
 	      "                                        status is the commit's\n"
 	      "       bpkfs --commit MOUNTPOINT        commit now, stay mounted\n"
@@ -80,6 +82,9 @@ void options_help(void)
 	      "\\\\\n"
 	      "\n"
 	      "    ro, rw        read-only (the default), or writable\n"
+	      "    create        with rw: PACK is a new one, made by the first commit\n"
+	      "    output=FILE   with rw: commits go to FILE, and PACK is never touched\n"
+	      "    overwrite     with output: FILE may be there; a commit replaces it\n"
 	      "    flat          keep dots in names, make no folders\n"
 	      "    uid=N, gid=N  the owner of everything (default: the pack's)\n"
 	      "    umask=M       permission bits to take away, in octal; fmask=M for "
@@ -133,11 +138,14 @@ static bool one_of(const char *word, const char *const *words)
 	return false;
 }
 
-static bool keep(char **to, const char *value)
+/* What is wrong with it, or NULL. */
+static const char *keep(char **to, const char *value)
 {
+	if (!*value)
+		return "empty";
 	free(*to);
 	*to = strdup(value);
-	return *to != NULL;
+	return *to ? NULL : "no memory";
 }
 
 /* Words that the kernel is to hear of. */
@@ -190,8 +198,7 @@ static const char *parse_timeout(const char *value, unsigned *ret)
 static const char *parse_valued(struct options *options, const char *name,
 				const char *value)
 {
-	static const char not_a_mask[] = "not permission bits in octal",
-			  no_memory[] = "no memory";
+	static const char not_a_mask[] = "not permission bits in octal";
 
 	if (strcmp(name, "uid") == 0)
 		return parse_id(value, &options->has_uid, &options->uid);
@@ -208,16 +215,12 @@ static const char *parse_valued(struct options *options, const char *name,
 		return parse_mask(value, &options->file_mask) ? NULL : not_a_mask;
 	if (strcmp(name, "dmask") == 0)
 		return parse_mask(value, &options->folder_mask) ? NULL : not_a_mask;
-	if (strcmp(name, "fsname") == 0) {
-		if (!*value)
-			return "empty";
-		return keep(&options->fsname, value) ? NULL : no_memory;
-	}
-	if (strcmp(name, "staging") == 0) {
-		if (!*value)
-			return "empty";
-		return keep(&options->staging, value) ? NULL : no_memory;
-	}
+	if (strcmp(name, "fsname") == 0)
+		return keep(&options->fsname, value);
+	if (strcmp(name, "staging") == 0)
+		return keep(&options->staging, value);
+	if (strcmp(name, "output") == 0)
+		return keep(&options->output, value);
 	if (strcmp(name, "user") == 0 || strcmp(name, "comment") == 0)
 		return NULL; /* from mount(8), for its own use */
 	return unknown;
@@ -229,6 +232,10 @@ static const char *parse_word(struct options *options, char *word)
 
 	if (strcmp(word, "ro") == 0 || strcmp(word, "rw") == 0)
 		options->writable = word[1] == 'w';
+	else if (strcmp(word, "create") == 0)
+		options->create = true;
+	else if (strcmp(word, "overwrite") == 0)
+		options->overwrite = true;
 	else if (strcmp(word, "flat") == 0)
 		options->flat = true;
 	else if (strcmp(word, "allow_other") == 0)
@@ -287,6 +294,21 @@ static bool parse_words(struct options *options, const char *text)
 /* Words that are known but not together. */
 static enum status check_together(const struct options *options)
 {
+	if ((options->create || options->output) && !options->writable) {
+		log_line("option \"%s\" is for writable mounts: it needs \"rw\"",
+			 options->create ? "create" : "output");
+		return STATUS_USAGE;
+	}
+	if (options->create && options->output) {
+		log_line("options \"create\" and \"output\" exclude each other: a new "
+			 "pack is written where it is said to be");
+		return STATUS_USAGE;
+	}
+	if (options->overwrite && !options->output) {
+		log_line("option \"overwrite\" is for the file of \"output\", and there "
+			 "is none");
+		return STATUS_USAGE;
+	}
 	if (options->timeout && options->writable) {
 		log_line("option \"timeout=%u\" is for read-only mounts: an unmount "
 			 "commits, and edits are not to be committed half made because "
@@ -381,5 +403,6 @@ void options_done(struct options *options)
 {
 	free(options->fsname);
 	free(options->staging);
+	free(options->output);
 	free(options->kernel);
 }

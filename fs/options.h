@@ -28,6 +28,8 @@ struct options {
 	bool foreground;
 	bool debug;
 	bool single_thread;
+	bool create;	/* the pack is a new one */
+	bool overwrite; /* the output may be there */
 	bool flat;
 	bool allow_other;
 	bool allow_root;
@@ -39,6 +41,7 @@ struct options {
 	mode_t folder_mask;
 	char *fsname; /* NULL: the pack's path */
 	char *staging;
+	char *output; /* where commits go; NULL: the pack */
 	char *kernel; /* words for mount(2), comma separated, or NULL */
 };
 

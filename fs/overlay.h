@@ -129,6 +129,8 @@ struct overlay {
 	uint64_t next_order;
 	uint64_t stamp;		    /* counts changes of items */
 	uint64_t metadata_estimate; /* no less than the metadata of a commit now */
+	/* No less than the data of a commit now; 0: not known. */
+	uint64_t data_estimate;
 };
 
 /* An entry: an item, or (item NULL) entry @base of the pack. */
@@ -218,6 +220,11 @@ void item_unref(struct overlay *overlay, struct item *item);
 
 /* Bytes of a tensor or scratch file as they are now. */
 uint64_t item_data_size(const struct overlay *overlay, const struct item *item);
+/* May @item, a tensor or what is to be one in the place of @victim (or NULL), have @size
+ * bytes? 0, and they are counted, or -EFBIG: Burn reads no such tensor, or no pack with
+ * it. */
+int overlay_reserve_data(struct overlay *overlay, const struct item *item,
+			 const struct item *victim, uint64_t size);
 /* Has a length that its dtype and shape allow (or the pack's own odd one). */
 bool item_data_valid(const struct overlay *overlay, const struct item *item);
 /* A tensor that is none yet: a file made in npy/ of which nothing counts so far. */

@@ -28,6 +28,46 @@ char *paths_pack(const char *given)
 	return path;
 }
 
+/* The folder of @path resolved, and the name in it. */
+static char *resolve_folder(const char *path)
+{
+	const char *name = strrchr(path, '/');
+	char *folder, *real, *whole = NULL;
+
+	name = name ? name + 1 : path;
+	if (!*name) {
+		errno = EISDIR;
+		return NULL;
+	}
+	folder = name == path ? strdup(".") : strndup(path, (size_t)(name - path));
+	real = folder ? realpath(folder, NULL) : NULL;
+	if (real && asprintf(&whole, "%s/%s", strcmp(real, "/") ? real : "", name) < 0)
+		whole = NULL;
+	free(real);
+	free(folder);
+	return whole;
+}
+
+char *paths_new(const char *given, bool *ret_there)
+{
+	const char *base = strrchr(given, '/');
+	char *path = paths_pack(given), *with = NULL;
+	struct stat st;
+
+	*ret_there = path != NULL;
+	if (path || errno != ENOENT)
+		return path;
+	if (asprintf(&with, "%s%s", given,
+		     strchr(base ? base : given, '.') ? "" : ".bpk") < 0)
+		return NULL;
+	if (lstat(given, &st) == 0 || lstat(with, &st) == 0)
+		errno = EEXIST;
+	else if (errno == ENOENT)
+		path = resolve_folder(with);
+	free(with);
+	return path;
+}
+
 static uint64_t hash_of(const char *text)
 {
 	uint64_t hash = UINT64_C(0xcbf29ce484222325);
@@ -69,6 +109,17 @@ char *paths_staging(const char *pack, const char *folder)
 	free(where);
 	free(real);
 	return path;
+}
+
+char *paths_discard(const char *pack, const char *folder)
+{
+	char *real = folder ? realpath(folder, NULL) : NULL, *command;
+
+	if (asprintf(&command, "bpkfs --discard %s%s%s%s", real ? "-o staging=" : "",
+		     real ? real : "", real ? " " : "", pack) < 0)
+		command = NULL;
+	free(real);
+	return command;
 }
 
 char *paths_scratch(const char *pack, const struct staging *staging)

@@ -13,10 +13,19 @@
  * given. Symlinks resolved, malloc'd; NULL with errno set. */
 char *paths_pack(const char *given);
 
+/* The file that is to be made or replaced as @given, likewise; *@ret_there: it is there
+ * already. The folder must be. NULL with errno set, EEXIST for a symlink that leads
+ * nowhere: what is made there might be meant for a disk that is not mounted. */
+char *paths_new(const char *given, bool *ret_there);
+
 /* Where edits of @pack (absolute) are staged: ".NAME.bpkfs" beside it or in @folder
  * (NULL for none; must be there). In @folder, and where it would not fit, the name is
  * cut, with a hash of the path to tell it from others. malloc'd; NULL with errno set. */
 char *paths_staging(const char *pack, const char *folder);
+
+/* The command that drops what is staged so, for messages. malloc'd; NULL without memory.
+ */
+char *paths_discard(const char *pack, const char *folder);
 
 /* What a new pack is called until it is renamed over @pack: in the staging folder, or
  * beside the pack where that is another file system. malloc'd; NULL without memory. */

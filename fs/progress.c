@@ -12,9 +12,9 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { QUIET_MS = 1000, EVERY_MS = 200, BAR_WIDTH = 24 };
+enum { QUIET_MS = 1000, BAR_WIDTH = 24 };
 
-static int64_t now_ms(void)
+int64_t progress_now_ms(void)
 {
 	struct timespec now;
 
@@ -42,17 +42,17 @@ int progress_line(char *line, unsigned size, uint64_t done, uint64_t total,
 
 void progress_bar_init(struct progress_bar *bar)
 {
-	*bar = (struct progress_bar) { .start_ms = now_ms(),
+	*bar = (struct progress_bar) { .start_ms = progress_now_ms(),
 				       .terminal = isatty(STDERR_FILENO) };
 }
 
 void progress_bar_draw(struct progress_bar *bar, uint64_t done, uint64_t total)
 {
-	int64_t now = now_ms();
+	int64_t now = progress_now_ms();
 	char line[160];
 
 	if (!bar->terminal || now - bar->start_ms < QUIET_MS || !total || done > total ||
-	    (bar->drawn && now - bar->drawn_ms < EVERY_MS))
+	    (bar->drawn && now - bar->drawn_ms < PROGRESS_EVERY_MS))
 		return;
 	progress_line(line, sizeof(line), done, total, (uint64_t)(now - bar->start_ms));
 	fprintf(stderr, "\r%s\033[K", line);
@@ -76,7 +76,7 @@ static void *watch_commit(void *context)
 	struct control_info info;
 
 	progress_bar_init(&bar);
-	while (poll(&end, 1, EVERY_MS) <= 0)
+	while (poll(&end, 1, PROGRESS_EVERY_MS) <= 0)
 		if (ioctl(progress->fd, CONTROL_INFO, &info) == 0 && info.committing)
 			progress_bar_draw(&bar, info.done, info.total);
 	progress_bar_clear(&bar);

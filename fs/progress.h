@@ -14,6 +14,15 @@
 int progress_line(char *line, unsigned size, uint64_t done, uint64_t total,
 		  uint64_t milliseconds);
 
+/* How often it is looked at, told and drawn. */
+enum { PROGRESS_EVERY_MS = 200 };
+/* As it is told from process to process. */
+struct progress_state {
+	uint64_t done, total;
+};
+/* A clock that only goes on. */
+int64_t progress_now_ms(void);
+
 /* Draws @done of @total since @start_ms, at most a few times a second; progress_clear()
  * takes the line away. For whoever hears of progress by itself. */
 struct progress_bar {

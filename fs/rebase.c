@@ -312,6 +312,7 @@ int mount_rebase(struct mount *mount, struct pack *pack, const struct frozen *fr
 	if (!error) {
 		move_nodes(mount, moves);
 		overlay->metadata_estimate = bpk_reader_metadata_size(pack->reader);
+		overlay->data_estimate = 0;
 		for (size_t kind = 0; kind < PACK_KIND_COUNT; kind++)
 			move_items(&moves[kind]);
 		replace_gone(overlay, moves, gone);

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #define LOCK_NAME "lock"
+#define OPEN_TRIES 100
 
 static pid_t read_owner(int fd)
 {
@@ -56,8 +57,9 @@ void staging_free_reserve(const struct staging *staging)
 	unlinkat(staging->dir_fd, STAGING_RESERVE, 0);
 }
 
-int staging_open(struct staging *staging, const char *path, pid_t *ret_owner)
+static int open_once(struct staging *staging, const char *path, pid_t *ret_owner)
 {
+	struct stat st;
 	struct staging made = { .dir_fd = -1,
 				.lock_fd = -1,
 				.lock = PTHREAD_MUTEX_INITIALIZER };
@@ -82,6 +84,11 @@ int staging_open(struct staging *staging, const char *path, pid_t *ret_owner)
 		errno = EBUSY;
 		goto fail;
 	}
+	/* Whoever had it is just going, and the folder with it. */
+	if (fstat(made.lock_fd, &st) < 0 || !st.st_nlink) {
+		errno = EAGAIN;
+		goto fail;
+	}
 	error = write_owner(made.lock_fd);
 	if (!error)
 		reserve(made.dir_fd);
@@ -98,6 +105,15 @@ fail:
 	if (made.dir_fd >= 0)
 		close(made.dir_fd);
 	free(made.path);
+	return error;
+}
+
+int staging_open(struct staging *staging, const char *path, pid_t *ret_owner)
+{
+	int error = -EAGAIN;
+
+	for (int i = 0; i < OPEN_TRIES && error == -EAGAIN; i++)
+		error = open_once(staging, path, ret_owner);
 	return error;
 }
 
@@ -124,6 +140,16 @@ static void remove_files(int dir_fd, bool all)
 void staging_clear(const struct staging *staging)
 {
 	remove_files(staging->dir_fd, false);
+}
+
+void staging_leave(struct staging *staging)
+{
+	if (!staging->path)
+		return;
+	staging_free_reserve(staging);
+	unlinkat(staging->dir_fd, LOCK_NAME, 0);
+	rmdir(staging->path);
+	staging_close(staging, false);
 }
 
 void staging_close(struct staging *staging, bool remove)

@@ -57,6 +57,8 @@ void staging_free_reserve(const struct staging *staging);
 void staging_clear(const struct staging *staging);
 /* Close; with @remove everything in it goes, and the folder. */
 void staging_close(struct staging *staging, bool remove);
+/* Close, and the folder goes if there is nothing in it of an earlier mount. */
+void staging_leave(struct staging *staging);
 
 /*
  * Files that went while a journal named them. Ask how many there are before a new

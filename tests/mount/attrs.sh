@@ -294,12 +294,15 @@ for spec in "$golden"/*.json; do
     [ "$left" -ne 0 ] || is "$name: the spec is the golden pack" "$(sum "$T/want.bpk")" "$(sum "$golden/$name.bpk")"
     pack=$T/golden.bpk mnt=$T/golden
     mkdir -p "$mnt"
-    cp "$golden/01_empty.bpk" "$pack"
-    chmod u+w "$pack"
-    mounted "$name $flat: mount" -o "rw${flat:+,flat}" "$pack" "$mnt"
+    rm -f "$pack"
+    mounted "$name $flat: mount" -o "rw,create${flat:+,flat}" "$pack" "$mnt"
     ok "$name $flat: put together" assemble "$T/spec.json" "$mnt" $flat
     unmount "$name $flat: commit" "$mnt"
-    ok "$name $flat: byte for byte what Burn writes" cmp "$T/want.bpk" "$pack"
+    if [ "$name" = 01_empty ]; then
+        ok "$name $flat: nothing was put in, nothing is written" test ! -e "$pack"
+    else
+        ok "$name $flat: byte for byte what Burn writes" cmp "$T/want.bpk" "$pack"
+    fi
     if [ -n "$flat" ]; then flat=; else flat=--flat; fi
 done
 

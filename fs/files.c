@@ -1,0 +1,315 @@
+/*
+ * files.c - see files.h.
+ */
+#include "files.h"
+#include "journal.h"
+#include "log.h"
+#include "paths.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Where they are ------------------------------------------------------------- */
+
+/* The path of what commits write: @given is the pack, or the file of -o output. */
+static enum status find_target(struct files *files, const char *given)
+{
+	struct target *target = &files->mount->target;
+
+	target->path = paths_new(given, &target->there);
+	if (target->path)
+		return STATUS_OK;
+	if (errno == EEXIST)
+		log_line("%s: is a symbolic link that leads nowhere", given);
+	else
+		log_line("%s: %s", given, strerror(errno));
+	return STATUS_CANNOT_OPEN;
+}
+
+/* A pack that is not there may have edits that wait for it: of -o create. */
+static enum status tell_missing(const struct options *options)
+{
+	int error = errno;
+	bool there;
+	char *path = options->writable ? paths_new(options->pack, &there) : NULL,
+	     *staging = path ? paths_staging(path, options->staging) : NULL;
+
+	if (error == ENOENT && staging && access(staging, F_OK) == 0)
+		log_line("%s: %s; edits that were not committed are in %s: mount as they "
+			 "were made, with \"-o create\" or \"-o output\", to have them",
+			 options->pack, strerror(error), staging);
+	else
+		log_line("%s: %s", options->pack, strerror(error));
+	free(staging);
+	free(path);
+	return STATUS_CANNOT_OPEN;
+}
+
+enum status files_find(struct files *files)
+{
+	const struct options *options = files->options;
+	struct target *target = &files->mount->target;
+	enum status status = STATUS_OK;
+
+	if (options->create || options->output)
+		status = find_target(files,
+				     options->create ? options->pack : options->output);
+	if (!status && options->create && target->there) {
+		log_line("%s: is there already; mount it without \"-o create\"",
+			 options->pack);
+		status = STATUS_CANNOT_OPEN;
+	}
+	if (status)
+		return status;
+	files->mount->pack_path =
+		options->create ? strdup(target->path) : paths_pack(options->pack);
+	if (!files->mount->pack_path)
+		return tell_missing(options);
+	if (!target->path)
+		target->path = strdup(files->mount->pack_path);
+	if (target->path && !options->writable)
+		return STATUS_OK;
+	if (target->path)
+		files->staging_path = paths_staging(target->path, options->staging);
+	if (files->staging_path)
+		files->discard = paths_discard(target->path, options->staging);
+	if (files->discard)
+		return STATUS_OK;
+	log_line("%s: %s", options->staging ? options->staging : options->pack,
+		 strerror(errno));
+	return options->staging ? STATUS_CANNOT_STAGE : STATUS_CANNOT_OPEN;
+}
+
+/* What is mounted, and what is replaced -------------------------------------- */
+
+static enum status open_pack(struct files *files)
+{
+	struct bpk_error error = { .message = "" };
+	struct pack *pack;
+	int result;
+
+	if (files->options->create) {
+		result = pack_empty(&pack);
+		if (result) {
+			log_line("%s: cannot make an empty pack: %s",
+				 files->options->pack, strerror(-result));
+			return STATUS_CANNOT_OPEN;
+		}
+	} else if (pack_open(files->mount->pack_path, &pack, &error)) {
+		if (error.offset == BPK_NO_OFFSET)
+			log_line("%s: %s", files->options->pack, error.message);
+		else
+			log_line("%s: at byte %" PRIu64 ": %s", files->options->pack,
+				 error.offset, error.message);
+		return status_of_error(&error);
+	}
+	overlay_init(&files->mount->overlay, pack, files->options->writable);
+	pack_unref(pack);
+	return STATUS_OK;
+}
+
+/* The file that commits make or replace, and what is there now. */
+static enum status open_target(struct files *files)
+{
+	struct mount *mount = files->mount;
+	const struct options *options = files->options;
+	const struct stat *pack = &mount->overlay.pack->stat;
+	int error;
+
+	if (!options->output) {
+		if (!options->create)
+			target_is_pack(&mount->target, mount->overlay.pack);
+		return STATUS_OK;
+	}
+	if (!mount->target.there)
+		return STATUS_OK;
+	error = target_open(&mount->target);
+	if (!error && mount->target.stat.st_dev == pack->st_dev &&
+	    mount->target.stat.st_ino == pack->st_ino) {
+		log_line("option \"output=%s\": that is the pack itself, which is not to "
+			 "be touched; leave the option out to write to it",
+			 options->output);
+		return STATUS_USAGE;
+	}
+	if (error) {
+		log_line("%s: cannot be replaced: %s", options->output,
+			 error == -EINVAL ? "no regular file" : strerror(-error));
+		return STATUS_CANNOT_OPEN;
+	}
+	if (options->overwrite)
+		return STATUS_OK;
+	log_line("%s: is there already; with \"-o overwrite\" a commit replaces it",
+		 options->output);
+	return STATUS_CANNOT_OPEN;
+}
+
+/* Of a new file for the edits of @pack: the pack's, less the umask, as cp(1) has it,
+ * but the owner can go on with it. */
+static mode_t output_mode(const struct pack *pack)
+{
+	return new_file_mode(pack->stat.st_mode & 0666) | 0600;
+}
+
+/* Owner and permissions of what is in the mount: those of what a commit makes. */
+static void set_attributes(struct files *files)
+{
+	const struct options *options = files->options;
+	struct mount *mount = files->mount;
+	struct stat st = mount->overlay.pack->stat;
+	mode_t readable, writable;
+
+	if (options->output && mount->target.there) {
+		st = mount->target.stat;
+	} else if (options->output) {
+		st.st_mode = output_mode(mount->overlay.pack);
+		st.st_uid = geteuid();
+		st.st_gid = getegid();
+	}
+	readable = st.st_mode & 0444;
+	writable = mount->writable ? (st.st_mode & 0222) | 0200 : 0;
+	mount->uid = options->has_uid ? options->uid : st.st_uid;
+	mount->gid = options->has_gid ? options->gid : st.st_gid;
+	mount->file_mode = (readable | writable) & ~options->file_mask;
+	mount->folder_mode =
+		(readable | readable >> 2 | writable) & ~options->folder_mask;
+}
+
+enum status files_open(struct files *files)
+{
+	struct mount *mount = files->mount;
+	enum status status = open_pack(files);
+
+	mount->writable = files->options->writable;
+	mount->dots = files->options->flat ? NAME_DOTS_KEPT : NAME_DOTS_SPLIT;
+	if (!status)
+		status = open_target(files);
+	if (!status)
+		set_attributes(files);
+	return status;
+}
+
+/* The staging folder --------------------------------------------------------- */
+
+static void tell_in_use(const struct files *files, pid_t owner)
+{
+	const char *path = files->mount->target.path;
+
+	if (owner)
+		log_line("%s: already mounted writable by process %ld", path,
+			 (long)owner);
+	else
+		log_line("%s: already mounted writable, or locked, by another process",
+			 path);
+}
+
+enum status files_stage(struct files *files)
+{
+	struct mount *mount = files->mount;
+	pid_t owner = 0;
+	int error = staging_open(&mount->staging, files->staging_path, &owner);
+
+	if (error == -EBUSY) {
+		tell_in_use(files, owner);
+		return STATUS_IN_USE;
+	}
+	if (error) {
+		log_line("%s: cannot stage edits in %s: %s", files->options->pack,
+			 files->staging_path, strerror(-error));
+		return STATUS_CANNOT_STAGE;
+	}
+	error = target_lock(&mount->target, mount->overlay.pack, &owner);
+	if (error) {
+		tell_in_use(files, owner);
+		staging_leave(&mount->staging);
+		return STATUS_IN_USE;
+	}
+	if (!target_unchanged(&mount->target)) {
+		log_line("%s: was replaced while it was opened; try again",
+			 mount->target.path);
+		staging_leave(&mount->staging);
+		return STATUS_CANNOT_OPEN;
+	}
+	/* Bytes of a pack that others may not read are not to be readable in a new
+	 * file, not even while it is written. */
+	if (files->options->output && !mount->target.there)
+		umask(0777 & ~output_mode(mount->overlay.pack));
+	mount->scratch_path = paths_scratch(mount->target.path, &mount->staging);
+	if (!mount->scratch_path) {
+		log_line("no memory");
+		staging_leave(&mount->staging);
+		return STATUS_CANNOT_STAGE;
+	}
+	return STATUS_OK;
+}
+
+/* Edits that cannot be brought back, and what can be done. */
+static void tell_left(const struct files *files, int error, enum journal_state state)
+{
+	const char *why, *then = "";
+
+	if (error) {
+		why = " and cannot be read: ";
+	} else if (state == JOURNAL_NONE) {
+		why = ", where " STAGING_KEPT " lists them, but cannot be brought back";
+	} else if (state == JOURNAL_UNBORN) {
+		why = ", and they are of a new pack, not of this one";
+		then = files->mount->target.there
+			       ? "move this one away and mount with \"-o create\" to "
+				 "have them, or "
+			       : "mount with \"-o create\" to have them, or ";
+	} else if (files->options->create) {
+		why = ", and they are of a pack that was there";
+	} else if (files->options->output) {
+		why = ", and they are of another pack than this one is now";
+		then = "mount that one to have them, or ";
+	} else {
+		why = ", but the pack is another one now";
+		then = "put the one that they are of back in its place to have them, or ";
+	}
+	log_line("%s: edits that were not committed are in %s%s%s; %s\"%s\" drops them",
+		 files->mount->target.path, files->staging_path, why,
+		 error ? strerror(-error) : "", then, files->discard);
+}
+
+/* What an earlier mount left in the staging folder comes back, or may go. */
+enum status files_bring_back(struct files *files)
+{
+	struct mount *mount = files->mount;
+	enum journal_state state;
+	size_t count = 0;
+	int error = journal_look(mount, &state);
+	bool listed = faccessat(mount->staging.dir_fd, STAGING_KEPT, F_OK, 0) == 0;
+
+	if (!error && state == JOURNAL_EDITS)
+		error = journal_replay(mount, &count);
+	if (error || state == JOURNAL_FOREIGN || state == JOURNAL_UNBORN ||
+	    (state == JOURNAL_NONE && listed)) {
+		tell_left(files, error, state);
+		staging_close(&mount->staging, false);
+		return STATUS_CANNOT_STAGE;
+	}
+	unlink(mount->scratch_path);
+	if (state == JOURNAL_NONE)
+		staging_clear(&mount->staging);
+	unlinkat(mount->staging.dir_fd, STAGING_KEPT, 0);
+	if (count)
+		log_line("%s: %zu edit%s that %s not committed %s back; see "
+			 ".bpkfs/changes",
+			 files->options->pack, count, count == 1 ? "" : "s",
+			 count == 1 ? "was" : "were", count == 1 ? "is" : "are");
+	return STATUS_OK;
+}
+
+void files_done(struct files *files)
+{
+	target_done(&files->mount->target);
+	free(files->mount->scratch_path);
+	free(files->mount->pack_path);
+	files->mount->scratch_path = files->mount->pack_path = NULL;
+	free(files->discard);
+	free(files->staging_path);
+}
