@@ -11,6 +11,7 @@
 #include "journal.h"
 #include "kept.h"
 #include "lock.h"
+#include "log.h"
 #include "npy_draft.h"
 #include "rebase.h"
 
@@ -534,12 +535,17 @@ static void *serve_request(void *context)
 {
 	struct request *request = context;
 	struct mount *mount = request->mount;
+	char message[sizeof(mount->message)];
 	int error;
 
 	commit_now(mount, NULL, NULL);
 	pthread_mutex_lock(&mount->lock);
 	error = mount->commit_error;
+	memcpy(message, mount->message, sizeof(message));
 	pthread_mutex_unlock(&mount->lock);
+	/* fsync(2) has no words, and not everybody looks at what it says. */
+	if (message[0])
+		log_line("%s", message);
 	request->done(request->context, error);
 	free(request);
 	pthread_mutex_lock(&mount->lock);

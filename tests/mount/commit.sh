@@ -91,6 +91,9 @@ text=$("$BPKFS" --commit "$mnt" 2>&1)
 is '--commit of a pack that another one replaced: 23' $? 23
 like 'it says why' "$text" 'changed on disk'
 refused 'sync says so' 'stale' sync "$mnt"
+if [ "$BPKFS_MODE" = foreground ]; then
+    like 'and the log' "$(cat "${logs[$mnt]}.err")" 'not committed: .*changed on disk'
+fi
 ok 'nothing was overwritten' cmp "$pack" "$T/base.bpk"
 mv "$T/aside.bpk" "$pack"
 ok 'with the right one back it commits' "$BPKFS" --commit "$mnt"
