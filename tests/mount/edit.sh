@@ -45,7 +45,7 @@ is 'nothing is left beside the pack' "$(ls -A "$T" | grep '^\.')" ''
 # The tools people use: each gives lr 0.0005 in place of 0.001.
 while IFS='|' read -r name command; do
     edit "$name"
-    ok "$name" bash -c "vim='$vim' PYTHON='$PYTHON' T='$T'; $command"
+    ok "$name" bash -c "vim='$vim' PYTHON='$PYTHON' T='$T' top='$top'; $command"
     is "$name: reads back" "$(cat scalars/lr 2>&1)" 0.0005
     cd /
     unmount "$name: commit" "$mnt"
@@ -70,7 +70,40 @@ vim, backupcopy=yes|$vim -u NONE --cmd 'set nocp backupcopy=yes' -es -c '%s/.*/0
 rsync|echo 0.0005 >$T/lr; rsync $T/lr scalars/lr
 rsync --inplace|echo 0.0005 >$T/lr; rsync --inplace $T/lr scalars/lr
 os.replace|$PYTHON -c 'import os; open("scalars/.n", "w").write("0.0005"); os.replace("scalars/.n", "scalars/lr")'
+tempfile|$PYTHON -c 'import os, tempfile; f = tempfile.NamedTemporaryFile("w", dir="scalars", delete=False); f.write("0.0005\n"); f.close(); os.replace(f.name, "scalars/lr")'
+install|echo 0.0005 >$T/lr; install -m644 $T/lr scalars/lr
+cp -a|echo 0.0005 >$T/lr; cp -a $T/lr scalars/lr
+tar -x|rm -rf $T/in; mkdir -p $T/in/scalars; echo 0.0005 >$T/in/scalars/lr; tar -cC $T/in scalars | tar -x
+tar -x --overwrite|tar -cC $T/in scalars | tar -x --overwrite
+rsync -a|echo 0.0005 >$T/lr; rsync -a $T/lr scalars/lr
+rsync -a --inplace|echo 0.0005 >$T/lr; rsync -a --inplace $T/lr scalars/lr
+perl -i.bak|perl -i.bak -pe 's/0.001/0.0005/' scalars/lr
+dd conv=notrunc|printf 0.0005 | dd of=scalars/lr conv=notrunc status=none
+dd conv=notrunc seek=|printf 0.0001 >scalars/lr; printf 5 | dd of=scalars/lr conv=notrunc bs=1 seek=5 status=none
+vim, as it comes|HOME=$T $vim -es -c '%s/.*/0.0005/' -c wq scalars/lr
+nano|HOME=$T "$PYTHON" "$top/tests/support/keys.py" 0.001 '\x0b0.0005\x13\x18' nano -I scalars/lr
+nano, backup|HOME=$T "$PYTHON" "$top/tests/support/keys.py" 0.001 '\x0b0.0005\x13\x18' nano -IB scalars/lr
 ROWS
+
+# Many times the same, as a training loop would.
+edit 'rounds'
+ok 'rounds: 2000 times written, closed and read back' "$PYTHON" - <<'PYTHON'
+import os
+for i in range(2000):
+    with open("scalars/epoch", "w") as file:
+        file.write(f"{i}\n")
+    with open("scalars/epoch") as file:
+        assert file.read() == f"{i}\n", i
+    data = i.to_bytes(4, "little") * (i % 5 + 1)
+    with open("tensors/round", "wb") as file:
+        file.write(data)
+    assert os.stat("tensors/round").st_size == len(data), i
+    with open("tensors/round", "rb") as file:
+        assert file.read() == data, i
+PYTHON
+commit 'rounds'
+scalar 'rounds' epoch 'UInt 1999'
+is 'rounds: the tensor' "$(oracle data "$pack" round | xxd -p)" "$(printf 'cf070000%.0s' 1 2 3 4 5)"
 
 # What text makes of each type.
 edit 'texts'
@@ -233,6 +266,20 @@ if old["extra"] != new["extra"]:
     print("extra", old["extra"], new["extra"])
 PYTHON
 )" ''
+
+# New bytes are on disk, not in memory.
+edit 'memory'
+high() { sed -n 's/^VmHWM:[^0-9]*\([0-9]*\) kB/\1/p' "/proc/${pids[$mnt]}/status"; }
+before=$(high)
+ok 'memory: 128 MiB are written' dd if=/dev/zero of=tensors/huge bs=1M count=128 status=none
+ok 'memory: and in part again' dd if=/dev/urandom of=tensors/huge bs=1M count=8 seek=50 conv=notrunc status=none
+ok 'memory: copied within the mount' cp tensors/huge tensors/copy
+ok 'memory: the same' cmp tensors/huge tensors/copy
+cd /
+ok 'memory: committed' "$BPKFS" --commit "$mnt"
+grown=$((($(high) - before) / 1024))
+if [ "$grown" -lt 48 ]; then pass 'memory: stays flat'; else fail 'memory: stays flat' "$grown MiB more"; fi
+unmount 'memory: unmount' "$mnt"
 
 edit 'a wrong length'
 head -c 47 "$T/w" >"$T/short"

@@ -28,6 +28,7 @@ test      cmd:chattr                     e2fsprogs
 test      cmd:ps                         procps
 test      cmd:perl                       perl
 test      cmd:ed                         ed
+test      cmd:nano                       nano
 test      cmd:rsync                      rsync
 test      cmd:jq                         jq
 test      file:/usr/lib/python3/dist-packages/numpy/__init__.py python3-numpy
