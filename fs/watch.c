@@ -10,6 +10,7 @@
  */
 #include "watch.h"
 #include "mount_point.h"
+#include "read_ahead.h"
 #include "signals.h"
 
 #include <errno.h>
@@ -50,6 +51,7 @@ static bool become_ready(struct watch *watch)
 		return false;
 	watch->device[0] = st.stx_dev_major;
 	watch->device[1] = st.stx_dev_minor;
+	read_ahead_set(st.stx_dev_major, st.stx_dev_minor);
 	watch->signal = signals_read(watch->signal_fd);
 	watch->is_ready = !watch->signal && watch->ready(watch->context);
 	return watch->is_ready;

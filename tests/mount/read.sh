@@ -86,6 +86,12 @@ ok 'cmp of a large tensor' cmp "$T/big" "$mnt/tensors/big"
 is 'dd of a part' "$(dd if="$mnt/tensors/big" bs=1 skip=1234567 count=100 2>/dev/null | sum)" \
     "$(tail -c +1234568 "$T/big" | head -c 100 | sum)"
 is 'nothing behind the end' "$(dd if="$mnt/tensors/big" bs=1M skip=3 2>/dev/null | wc -c)" 0
+ahead=/sys/class/bdi/$(stat -c %Hd:%Ld "$mnt")/read_ahead_kb
+if is_root && [ -w "$ahead" ]; then
+    is 'the kernel reads 2 MiB ahead' "$(<"$ahead")" 2048
+else
+    skip 'the kernel reads 2 MiB ahead' 'only root may have it do so'
+fi
 ok 'mmap private and shared, sendfile' "$PYTHON" - "$mnt/tensors/big" "$T/big" "$T/out" <<'PYTHON'
 import mmap, os, sys
 mounted, plain, out = sys.argv[1:]
