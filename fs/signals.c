@@ -9,11 +9,17 @@
 
 static const int ending_signals[] = { SIGTERM, SIGINT, SIGHUP };
 
+/* Blocked signals wait to be read even where they are ignored: one that is to stay
+ * ignored must not be among them. */
 static void ending_set(sigset_t *ret_set)
 {
+	struct sigaction action;
+
 	sigemptyset(ret_set);
 	for (size_t i = 0; i < sizeof(ending_signals) / sizeof(*ending_signals); i++)
-		sigaddset(ret_set, ending_signals[i]);
+		if (sigaction(ending_signals[i], NULL, &action) < 0 ||
+		    action.sa_handler != SIG_IGN)
+			sigaddset(ret_set, ending_signals[i]);
 }
 
 void signals_block(bool keep_nohup)

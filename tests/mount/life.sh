@@ -235,6 +235,20 @@ for name in TERM INT HUP; do
     exec 7<&-
 done
 
+# nohup(1): whoever logs out does not end it.
+if [ "$BPKFS_MODE" = foreground ]; then
+    fresh nohup
+    BPKFS_UNDER=nohup mounted 'nohup: mount' -o rw "$pack" "$mnt"
+    echo 0.5 >"$mnt/scalars/x"
+    kill -s HUP "${pids[$mnt]}"
+    masks=$(sed -n 's/^Sig\(Blk\|Ign\):[^0-9a-f]*//p' "/proc/${pids[$mnt]}/status")
+    is 'nohup: SIGHUP is ignored and waits for nobody' "$(for mask in $masks; do echo $((0x$mask & 1)); done | tr '\n' ' ')" '0 1 '
+    is 'nohup: it goes on' "$(cat "$mnt/scalars/x")" 0.5
+    kill "${pids[$mnt]}"
+    ended_by 'nohup: SIGTERM' 0
+    ok 'nohup: committed' cmp "$T/want.bpk" "$pack"
+fi
+
 fresh mapped
 mounted 'a shared mapping: mount' -o rw "$pack" "$mnt"
 mkfifo "$T/written" "$T/go-on"
