@@ -103,6 +103,14 @@ bool item_is_hollow(const struct item *item)
 	return item->kind == ITEM_TENSOR && !item->staged && item->base == NO_BASE;
 }
 
+bool entry_counts(const struct entry *entry)
+{
+	if (!entry->item)
+		return true;
+	return entry->kind == ITEM_TENSOR ? !item_is_hollow(entry->item)
+					  : entry->item->has_value;
+}
+
 bool item_is_raw(const struct item *item)
 {
 	return item->shape_follows && item->dtype == BPK_DTYPE_U8;

@@ -229,6 +229,8 @@ int overlay_reserve_data(struct overlay *overlay, const struct item *item,
 bool item_data_valid(const struct overlay *overlay, const struct item *item);
 /* A tensor that is none yet: a file made in npy/ of which nothing counts so far. */
 bool item_is_hollow(const struct item *item);
+/* Has it something that a pack can hold: not a file that was only made? */
+bool entry_counts(const struct entry *entry);
 /* Raw bytes that nobody gave a dtype or shape. */
 bool item_is_raw(const struct item *item);
 /* Has it still the dtype and shape of @tensor? */

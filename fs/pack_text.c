@@ -37,7 +37,8 @@ static int each(const struct overlay *overlay, enum item_kind kind,
 	int error = 0;
 
 	while (more && !error) {
-		error = fn(context, &entry);
+		if (entry_counts(&entry))
+			error = fn(context, &entry);
 		more = overlay_next(overlay, &entry, &entry);
 	}
 	return error;
@@ -182,8 +183,6 @@ static int json_scalar(void *context, const struct entry *entry)
 	const char *name;
 	size_t size;
 
-	if (entry->item && !entry->item->has_value)
-		return 0;
 	value = entry->item ? entry->item->value
 			    : bpk_scalar_value(bpk_reader_scalar(json->overlay->reader,
 								 entry->base));
@@ -207,8 +206,6 @@ static int json_metadata(void *context, const struct entry *entry)
 	const char *text;
 	size_t size;
 
-	if (entry->item && !entry->item->has_value)
-		return 0;
 	text = entry_name(json->overlay, entry, &size);
 	put_key(json, text, size);
 	if (entry->item) {

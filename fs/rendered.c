@@ -93,8 +93,7 @@ static int collect(const struct overlay *overlay, enum item_kind kind,
 	bool more = overlay_seek(overlay, kind, "", 0, &entry);
 
 	for (; more; more = overlay_next(overlay, &entry, &entry)) {
-		/* Metadata that has no value yet. */
-		if (entry.kind != ITEM_TENSOR && entry.item && !entry.item->has_value)
+		if (!entry_counts(&entry))
 			continue;
 		if (bpk_grow((void **)&entries, &capacity, count + 1, sizeof(*entries))) {
 			free(entries);

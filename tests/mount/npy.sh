@@ -69,6 +69,9 @@ head -c 128 "$mnt/npy/encoder/layer1/weight.npy" >"$T/header.npy"
 ok 'halfway: a header' cp "$T/header.npy" "$mnt/npy/steps.npy"
 ok 'halfway: a header of a new one' cp "$T/header.npy" "$mnt/npy/new.npy"
 ok 'halfway: touch' touch "$mnt/npy/nothing.npy"
+is 'halfway: what was touched is no tensor yet' \
+    "$(cut -f 1 "$mnt/index.tsv" | grep -c nothing) $(jq '.tensors | has("nothing")' "$mnt/pack.json") $(grep -ca nothing "$mnt/pack.safetensors")" \
+    '0 false 0'
 ok 'halfway: the old bytes are there' cmp "$mnt/tensors/steps" <(oracle data "$T/base.bpk" steps)
 is 'halfway: they are marked' "$(changes)" 'A! tensors/new
 A! tensors/nothing
