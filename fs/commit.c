@@ -536,8 +536,14 @@ static void *serve_request(void *context)
 	struct request *request = context;
 	struct mount *mount = request->mount;
 	char message[sizeof(mount->message)];
+	struct pack *old;
 	int error;
 
+	/* To close the file that is replaced takes a while if it is large. Nobody has to
+	 * wait for that, least of all with the mount's lock. */
+	pthread_mutex_lock(&mount->lock);
+	old = pack_ref(mount->overlay.pack);
+	pthread_mutex_unlock(&mount->lock);
 	commit_now(mount, NULL, NULL);
 	pthread_mutex_lock(&mount->lock);
 	error = mount->commit_error;
@@ -548,6 +554,7 @@ static void *serve_request(void *context)
 		log_line("%s", message);
 	request->done(request->context, error);
 	free(request);
+	pack_unref(old);
 	pthread_mutex_lock(&mount->lock);
 	if (!--mount->committers)
 		pthread_cond_signal(&mount->idle);

@@ -20,6 +20,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#define SEND_SIZE ((uint64_t)8 << 20)
 #define COPY_BUFFER_SIZE ((size_t)1 << 20)
 
 int bpk_io_fail(struct bpk_error *error, int r, const char *what, const char *label)
@@ -228,11 +229,17 @@ void bpk_io_skip(struct bpk_io_file *file, uint64_t size)
 	file->pos += size;
 }
 
-/* The copied bytes are there. */
+/* The copied bytes are there. The disk begins with them while the next ones are copied,
+ * or it would stand still until the flush at the end and the copy during it. */
 static void copied(struct bpk_io_file *file, uint64_t size)
 {
 	file->pos += size;
 	file->size = file->pos;
+	if (file->dir_fd < 0 || file->pos - file->sent < SEND_SIZE)
+		return;
+	(void)sync_file_range(file->fd, (off_t)file->sent,
+			      (off_t)(file->pos - file->sent), SYNC_FILE_RANGE_WRITE);
+	file->sent = file->pos;
 }
 
 /*

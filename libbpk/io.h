@@ -44,6 +44,7 @@ struct bpk_io_file {
 	int fd;	       /* -1 once closed */
 	uint64_t pos;  /* where the next byte goes */
 	uint64_t size; /* how far bytes were really written */
+	uint64_t sent; /* how far the disk has been told to write */
 
 	int dir_fd;		    /* of the destination */
 	bool dir_readable;	    /* so that it can be flushed */
