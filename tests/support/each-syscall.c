@@ -218,22 +218,36 @@ static const char *rule_for(const struct job *job, const char *name, unsigned lo
 	return NULL;
 }
 
-/* Descriptors of the process as our own. */
-static int take_fd(uint32_t pid, int fd)
+/* The process of a thread. */
+static uint32_t leader_of(uint32_t thread)
 {
+	static struct {
+		uint32_t thread, leader;
+	} known[64];
+	size_t slot = thread % 64;
 	char name[64], line[128];
-	long leader = pid;
+	unsigned int leader = thread;
 	FILE *file;
-	int pidfd, taken;
 
-	snprintf(name, sizeof(name), "/proc/%u/status", pid);
+	if (known[slot].thread == thread)
+		return known[slot].leader;
+	snprintf(name, sizeof(name), "/proc/%u/status", thread);
 	file = fopen(name, "re");
 	while (file && fgets(line, sizeof(line), file))
-		if (sscanf(line, "Tgid: %ld", &leader) == 1)
+		if (sscanf(line, "Tgid: %u", &leader) == 1)
 			break;
 	if (file)
 		fclose(file);
-	pidfd = (int)syscall(SYS_pidfd_open, leader, 0);
+	known[slot].thread = thread;
+	known[slot].leader = leader;
+	return leader;
+}
+
+/* A descriptor of the process as our own. */
+static int take_fd(uint32_t pid, int fd)
+{
+	int pidfd = (int)syscall(SYS_pidfd_open, leader_of(pid), 0), taken;
+
 	taken = pidfd < 0 ? -1 : (int)syscall(SYS_pidfd_getfd, pidfd, fd, 0);
 	if (pidfd >= 0)
 		close(pidfd);
@@ -328,7 +342,7 @@ static void answer(const struct job *job, int filter, const struct seccomp_notif
 
 		what = rule_for(job, name, total, nth);
 		dprintf(job->log, "%lu\t%s\t%lu\t%u\t%ju\t%s\t%s\t%s\n", total, name, nth,
-			notif->pid, asked.inode, asked.path, asked.detail,
+			leader_of(notif->pid), asked.inode, asked.path, asked.detail,
 			what ? what : "-");
 	}
 	if (!what || act(what, notif, &reply))
