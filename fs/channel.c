@@ -199,6 +199,11 @@ void channel_stop(struct channel *channel)
 	pthread_kill(channel->server, WAKE_SIGNAL);
 }
 
+int channel_device(const struct channel *channel)
+{
+	return fuse_session_fd(channel->fuse);
+}
+
 void channel_write_back(struct channel *channel, uint64_t id)
 {
 	/* syncfs(2) does not wait for FUSE's pages. Dropping them does: dirty ones are

@@ -34,6 +34,8 @@ void channel_write_back(struct channel *channel, uint64_t id);
 /* Make channel_serve() end; from any other thread, before channel_close(). The
  * wake-up may be lost when it comes just before a wait: call again until it ended. */
 void channel_stop(struct channel *channel);
+/* The descriptor that requests are read from; -1 when nothing was mounted. */
+int channel_device(const struct channel *channel);
 /* Unmount, if that has not happened yet; nobody is answered any more. */
 void channel_unmount(struct channel *channel);
 void channel_close(struct channel *channel);

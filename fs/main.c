@@ -111,6 +111,7 @@ static enum status serve_mounted(struct daemon *daemon)
 {
 	struct watch watch = { .mount = &daemon->mount,
 			       .path = daemon->point.path,
+			       .device_fd = channel_device(&daemon->channel),
 			       .timeout = daemon->options->timeout,
 			       .ready = tell_ready,
 			       .save = save_mappings,

@@ -16,6 +16,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <sys/eventfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -42,16 +43,43 @@ static void stop(struct watch *watch)
 	while (poll(&end, 1, STOP_AGAIN_MS) <= 0);
 }
 
+struct probe {
+	const struct watch *watch;
+	struct statx st;
+	bool answered;
+};
+
+/*
+ * A request of ours to ourselves. Who waits for an answer to one that was read cannot
+ * be killed, and the kernel gives up on a mount only when nobody has the device open:
+ * with the descriptors of the others, a SIGKILL now would leave a process that never
+ * ends. Without them (where the system allows that) it is the others' end that ends it.
+ */
+static void *probe(void *context)
+{
+	struct probe *probe = context;
+
+	if (unshare(CLONE_FILES) == 0)
+		close(probe->watch->device_fd);
+	probe->answered = statx(AT_FDCWD, probe->watch->path, AT_NO_AUTOMOUNT, STATX_MODE,
+				&probe->st) == 0;
+	return NULL;
+}
+
 /* The first request of ours: its answer shows that the kernel's are answered. */
 static bool become_ready(struct watch *watch)
 {
-	struct statx st;
+	struct probe asked = { .watch = watch };
+	pthread_t thread;
 
-	if (statx(AT_FDCWD, watch->path, AT_NO_AUTOMOUNT, STATX_MODE, &st) < 0)
+	if (pthread_create(&thread, NULL, probe, &asked) != 0)
 		return false;
-	watch->device[0] = st.stx_dev_major;
-	watch->device[1] = st.stx_dev_minor;
-	read_ahead_set(st.stx_dev_major, st.stx_dev_minor);
+	pthread_join(thread, NULL);
+	if (!asked.answered)
+		return false;
+	watch->device[0] = asked.st.stx_dev_major;
+	watch->device[1] = asked.st.stx_dev_minor;
+	read_ahead_set(asked.st.stx_dev_major, asked.st.stx_dev_minor);
 	watch->signal = signals_read(watch->signal_fd);
 	watch->is_ready = !watch->signal && watch->ready(watch->context);
 	return watch->is_ready;

@@ -17,6 +17,7 @@ struct watch {
 	/* Filled by the caller; constant while the thread runs. */
 	struct mount *mount;
 	const char *path; /* of the mount point, absolute */
+	int device_fd;	  /* by which the kernel's requests come */
 	unsigned timeout; /* seconds that it may be idle; 0: for ever */
 	/* The mount answers. When it gives false, the mount is to end. */
 	bool (*ready)(void *context);
