@@ -122,39 +122,53 @@ static int set_text(struct mount *mount, struct item *item, enum item_kind kind,
 	return error;
 }
 
-int edit_stage(struct mount *mount, struct item *item, bool copy)
+/* A new file with the first @size bytes of what @item has, as its own. */
+static int stage_anew(struct mount *mount, struct item *item, uint64_t size)
 {
 	struct staged *staged;
-	int error;
+	int error = staged_new(&mount->staging, &staged);
 
-	/* A commit that is under way copies from it: that goes on with what it was. */
-	if (item->staged && !item->staged->frozen)
-		return 0;
-	error = staged_new(&mount->staging, &staged);
 	if (error)
 		return error;
-	if (copy && item->staged) {
-		error = staged_copy(staged, item->staged->fd, 0,
-				    staged_size(item->staged));
-		if (error) {
-			staged_unref(staged);
-			return error;
-		}
-	} else if (copy && item->base != NO_BASE) {
-		const struct bpk_tensor *tensor =
-			bpk_reader_tensor(item_reader(&mount->overlay, item), item->base);
+	if (size && item->staged) {
+		error = staged_copy(staged, item->staged->fd, 0, size);
+	} else if (size && item->base != NO_BASE) {
+		const struct bpk_reader *reader = item_reader(&mount->overlay, item);
 
-		error = staged_copy(staged,
-				    bpk_reader_fd(item_reader(&mount->overlay, item)),
-				    bpk_tensor_off(tensor), bpk_tensor_size(tensor));
-		if (error) {
-			staged_unref(staged);
-			return error;
-		}
+		error = staged_copy(staged, bpk_reader_fd(reader),
+				    bpk_tensor_off(bpk_reader_tensor(reader, item->base)),
+				    size);
+	}
+	if (error) {
+		staged_unref(staged);
+		return error;
 	}
 	staged_unref(item->staged);
 	item->staged = staged;
 	return 0;
+}
+
+int edit_stage(struct mount *mount, struct item *item, uint64_t keep)
+{
+	uint64_t size = 0;
+
+	if (item->staged && !item->staged->frozen && keep == UINT64_MAX)
+		return 0;
+	if (item->staged)
+		size = staged_size(item->staged);
+	else if (item->base != NO_BASE)
+		size = bpk_tensor_size(bpk_reader_tensor(
+			item_reader(&mount->overlay, item), item->base));
+	if (keep > size)
+		keep = size;
+	/* A commit that is under way copies from it: that goes on with what it was. And
+	 * what a journal names is not cut short: whoever is killed before the new bytes
+	 * were fsynced has the old ones. */
+	if (item->staged && !item->staged->frozen &&
+	    (keep == size ||
+	     !__atomic_load_n(&item->staged->journaled, __ATOMIC_RELAXED)))
+		return 0;
+	return stage_anew(mount, item, keep);
 }
 
 int edit_fit(struct mount *mount, struct item *item, enum item_kind kind,
@@ -224,7 +238,7 @@ int edit_fit(struct mount *mount, struct item *item, enum item_kind kind,
 		return error;
 	}
 	if (kind == ITEM_SCRATCH && item->kind == ITEM_TENSOR && !item->staged) {
-		return edit_stage(mount, item, true);
+		return edit_stage(mount, item, UINT64_MAX);
 	}
 	if (kind != ITEM_TENSOR)
 		return 0;
@@ -246,7 +260,7 @@ int edit_fit(struct mount *mount, struct item *item, enum item_kind kind,
 	}
 	/* Takes another's place in the pack: its own bytes must come along. */
 	if (victim && !item->staged) {
-		return edit_stage(mount, item, true);
+		return edit_stage(mount, item, UINT64_MAX);
 	}
 	return 0;
 }
@@ -426,7 +440,7 @@ int edit_write(struct mount *mount, struct node *node, const char *data, size_t 
 	edit_npy_forget(item);
 	error = reserve(mount, item, end);
 	if (!error)
-		error = edit_stage(mount, item, true);
+		error = edit_stage(mount, item, UINT64_MAX);
 	if (!error)
 		error = staged_write(item->staged, data, size, off);
 	clock_gettime(CLOCK_REALTIME, &item->mtime);
@@ -462,7 +476,7 @@ int edit_truncate(struct mount *mount, struct node *node, uint64_t size)
 	edit_npy_forget(item);
 	error = reserve(mount, item, size);
 	if (!error)
-		error = edit_stage(mount, item, size > 0);
+		error = edit_stage(mount, item, size);
 	if (!error)
 		error = staged_truncate(item->staged, size);
 	clock_gettime(CLOCK_REALTIME, &item->mtime);

@@ -9,9 +9,9 @@
 /* The item of @entry, and the kernel's node of it bound to it for good. */
 int edit_take(struct mount *mount, const struct entry *entry, struct item **ret_item);
 
-/* Bytes of its own for a tensor that leaves its place in the pack or is written: with
- * @copy those that it had, else none. */
-int edit_stage(struct mount *mount, struct item *item, bool copy);
+/* Bytes of its own for a tensor that leaves its place in the pack or is written: of those
+ * that it had at least the first @keep, or all when they are fewer. */
+int edit_stage(struct mount *mount, struct item *item, uint64_t keep);
 /* Is a tensor of @size bytes larger than a pack may have? 0 or -EFBIG. */
 int edit_too_large(const struct item *item, uint64_t size);
 

@@ -271,7 +271,7 @@ static int write_in_place(struct mount *mount, struct item *item, const char *da
 	*ret_done = true;
 	if (part == size)
 		return 0;
-	error = edit_stage(mount, item, true);
+	error = edit_stage(mount, item, UINT64_MAX);
 	return error ? error
 		     : staged_write(item->staged, data + part, size - part,
 				    off + part - head_size);
@@ -386,7 +386,7 @@ static int fit_scratch(struct mount *mount, struct item *item)
 	int fd, error;
 
 	if (item_is_hollow(item))
-		return edit_stage(mount, item, false);
+		return edit_stage(mount, item, 0);
 	error = get_head(mount, item, &head, &head_size);
 	if (error)
 		return error;
