@@ -44,6 +44,7 @@ static int no_memory(struct bpk_error *error)
 struct source {
 	struct entry entry;
 	uint64_t order;
+	uint64_t end; /* in the pack: what is empty lies before what begins there too */
 };
 
 static int by_order(const void *a, const void *b)
@@ -55,6 +56,8 @@ static int by_order(const void *a, const void *b)
 		return x_new - y_new;
 	if (x->order != y->order)
 		return x->order < y->order ? -1 : 1;
+	if (x->end != y->end)
+		return x->end < y->end ? -1 : 1;
 	return x->entry.base < y->entry.base ? -1 : x->entry.base > y->entry.base;
 }
 
@@ -163,11 +166,15 @@ static int add_tensors(struct commit *commit, struct bpk_writer *writer,
 		count++;
 		result = freeze(commit, &entry, error);
 		source->entry = entry;
-		source->order =
-			entry.base != NO_BASE
-				? bpk_tensor_off(bpk_reader_tensor(
-					  commit->mount->overlay.reader, entry.base))
-				: entry.item->order;
+		source->order = entry.item ? entry.item->order : 0;
+		source->end = 0;
+		if (entry.base != NO_BASE) {
+			const struct bpk_tensor *tensor = bpk_reader_tensor(
+				commit->mount->overlay.reader, entry.base);
+
+			source->order = bpk_tensor_off(tensor);
+			source->end = source->order + bpk_tensor_size(tensor);
+		}
 	}
 	qsort(sources, count, sizeof(*sources), by_order);
 	for (size_t i = 0; i < count && !result; i++) {
@@ -438,7 +445,7 @@ static enum status run(struct mount *mount, bool live,
 	char message[sizeof(mount->message)] = "";
 	enum status status = STATUS_OK;
 	int result = check_unchanged(&commit);
-	bool in_place;
+	bool in_place, unsure;
 
 	if (!result)
 		result = write_pack(&commit, &error);
@@ -449,12 +456,15 @@ static enum status run(struct mount *mount, bool live,
 	if (status == STATUS_INVALID_LEFT_OUT)
 		tell_left_out(&commit, message, sizeof(message));
 	in_place = !result || is_in_place(&commit);
+	/* The journal stays where a power failure would bring the old pack back. */
+	unsure = result && in_place;
 	if (status == STATUS_INVALID_LEFT_OUT)
 		result = -EINVAL;
 	if (live && in_place) {
 		int over = go_over(&commit);
 
 		if (over) {
+			live = false;
 			result = over;
 			status = STATUS_COMMIT_FAILED;
 			snprintf(message, sizeof(message),
@@ -467,11 +477,35 @@ static enum status run(struct mount *mount, bool live,
 		release_sources(&commit);
 		pthread_mutex_unlock(&mount->lock);
 	}
-	journal_settle(mount, in_place);
+	if (in_place)
+		mount->target.unsure = unsure;
+	if (!unsure)
+		journal_settle(mount, in_place, live);
 	commit_done(&commit);
 	report(mount, status, result, message);
 	*ret_in_place = in_place;
 	return status;
+}
+
+/* The pack has all edits. Is it sure to stay, if the last commit could not tell? */
+static enum status make_sure(struct mount *mount)
+{
+	bool unsure = mount->target.unsure;
+	int error = target_flush(&mount->target, mount->overlay.pack);
+	char message[sizeof(mount->message)];
+
+	if (error) {
+		snprintf(message, sizeof(message),
+			 "%s: committed, but a crash may undo that: cannot flush its "
+			 "folder: %s",
+			 mount->target.path, strerror(-error));
+		report(mount, STATUS_COMMIT_FAILED, error, message);
+		return STATUS_COMMIT_FAILED;
+	}
+	if (unsure)
+		journal_settle(mount, true, true);
+	report(mount, STATUS_OK, 0, "");
+	return STATUS_OK;
 }
 
 enum status commit_now(struct mount *mount,
@@ -490,7 +524,7 @@ enum status commit_now(struct mount *mount,
 	if (dirty)
 		status = run(mount, true, progress, context, &in_place);
 	else
-		report(mount, STATUS_OK, 0, "");
+		status = make_sure(mount);
 	pthread_mutex_lock(&mount->lock);
 	mount->committing = false;
 	pthread_mutex_unlock(&mount->lock);
@@ -514,10 +548,12 @@ void commit_at_unmount(struct mount *mount,
 	mount->message[0] = '\0';
 	if (mount->writable && !mount->discard)
 		edit_settle(mount);
-	if (!mount->writable || mount->discard || !overlay_dirty(&mount->overlay))
+	if (!mount->writable || mount->discard)
 		return;
 	pthread_mutex_lock(&mount->writer_lock);
-	status = run(mount, false, progress, context, &in_place);
+	in_place = !overlay_dirty(&mount->overlay);
+	status = in_place ? make_sure(mount)
+			  : run(mount, false, progress, context, &in_place);
 	pthread_mutex_unlock(&mount->writer_lock);
 	if (!in_place && status != STATUS_OK)
 		keep_edits(mount, status);

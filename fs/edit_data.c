@@ -534,7 +534,7 @@ int edit_allocate(struct mount *mount, struct node *node, int mode, uint64_t off
 	if (!(mode & FALLOC_FL_KEEP_SIZE))
 		error = reserve(mount, item, end);
 	if (!error)
-		error = edit_stage(mount, item, true);
+		error = edit_stage(mount, item, UINT64_MAX);
 	if (!error)
 		error = staged_allocate(item->staged, mode, off, size);
 	clock_gettime(CLOCK_REALTIME, &item->mtime);

@@ -20,7 +20,7 @@
 #define FILE_NAME "journal"
 #define NEW_NAME "journal.new"
 #define ANNOUNCED_NAME "committing"
-#define MAGIC "BPKJRNL1"
+#define MAGIC "BPKJRNL2"
 #define HEAD_SIZE 16
 /* No edits can need more: twice the metadata that a pack may have. */
 #define SIZE_MAX_FILE (UINT64_C(256) << 20)
@@ -74,10 +74,9 @@ static int put_file(const struct staging *staging, const char *name,
 	bpk_put_le32(head + 8, (uint32_t)check);
 	bpk_put_le32(head + 12, (uint32_t)(check >> 32));
 	unlinkat(staging->dir_fd, NEW_NAME, 0);
-	fd = openat(staging->dir_fd, NEW_NAME,
-		    O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	fd = staging_open_at(staging, NEW_NAME, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW);
 	if (fd < 0)
-		return -errno;
+		return fd;
 	error = write_all(fd, head, sizeof(head));
 	if (!error)
 		error = write_all(fd, payload->data, payload->size);
@@ -97,15 +96,14 @@ static int put_file(const struct staging *staging, const char *name,
 static int get_file(const struct staging *staging, const char *name, uint8_t **ret_data,
 		    size_t *ret_size)
 {
-	int fd = openat(staging->dir_fd, name,
-			O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	int fd = staging_open_at(staging, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
 	uint8_t *data = NULL;
 	size_t size = 0, done = 0;
 	struct stat st;
 	int error = 0;
 
 	if (fd < 0)
-		return -errno;
+		return fd;
 	if (fstat(fd, &st) < 0)
 		error = -errno;
 	else if (!S_ISREG(st.st_mode) || st.st_size < HEAD_SIZE ||
@@ -251,17 +249,6 @@ int journal_announce(struct mount *mount, const struct stat *now)
 	return error;
 }
 
-void journal_settle(struct mount *mount, bool done)
-{
-	if (done) {
-		size_t orphans = staging_orphans(&mount->staging);
-
-		unlinkat(mount->staging.dir_fd, FILE_NAME, 0);
-		staging_remove_orphans(&mount->staging, orphans);
-	}
-	unlinkat(mount->staging.dir_fd, ANNOUNCED_NAME, 0);
-}
-
 /* Items -------------------------------------------------------------------- */
 
 static void append_index(struct bpk_appender *out, size_t index)
@@ -296,12 +283,23 @@ static void append_tensor(struct bpk_appender *out, const struct item *item, boo
 	bpk_append_bool(out, item->has_param_id);
 	bpk_append_uint(out, item->param_id);
 	bpk_append_uint(out, linked && item->staged ? item->staged->number + 1 : 0);
+	bpk_append_uint(out, linked && item->staged ? staged_size(item->staged) : 0);
 }
-#define TENSOR_FIELDS 8
+#define TENSOR_FIELDS 9
+
+/* What was written behind the end since was not fsynced. */
+static int cut(struct staged *staged, uint64_t size)
+{
+	uint64_t now = staged_size(staged);
+
+	if (now < size)
+		return -EBADMSG;
+	return now > size ? staged_truncate(staged, size) : 0;
+}
 
 static int get_tensor(struct mount *mount, struct bpk_cursor *cursor, struct item *item)
 {
-	uint64_t dtype, count, number, staged;
+	uint64_t dtype, count, number, staged, size;
 	uint8_t *cbor;
 	int error = get_uint(cursor, BPK_DTYPE_COUNT - 1, &dtype);
 
@@ -342,10 +340,14 @@ static int get_tensor(struct mount *mount, struct bpk_cursor *cursor, struct ite
 		error = get_uint(cursor, UINT64_MAX, &item->param_id);
 	if (!error)
 		error = get_uint(cursor, UINT64_MAX, &staged);
+	if (!error)
+		error = get_uint(cursor, UINT64_MAX, &size);
 	if (!error && item->dtype == BPK_DTYPE_QFLOAT && !item->dtype_cbor)
 		error = -EBADMSG;
 	if (!error && staged)
 		error = staged_open(&mount->staging, staged - 1, &item->staged);
+	if (!error && staged)
+		error = cut(item->staged, size);
 	/* Bytes without a staged file are those of its place in the pack. */
 	if (!error && !staged && item->linked && item->base == NO_BASE)
 		error = -EBADMSG;
@@ -483,19 +485,35 @@ static int save_item(void *context, const struct item *item, enum change change)
 	if (bpk_grow((void **)&saving->files, &saving->file_capacity,
 		     saving->file_count + 1, sizeof(*saving->files)))
 		return saving->error = -ENOMEM;
+	if (staged_size(item->staged) == UINT64_MAX)
+		return saving->error = -EIO;
 	__atomic_store_n(&item->staged->journaled, true, __ATOMIC_RELAXED);
 	saving->files[saving->file_count++] = staged_ref(item->staged);
 	return 0;
 }
 
-int journal_save(struct mount *mount)
+/* A commit that could not take away what it outdated: else it would seem that the pack
+ * had the edits of the journal that comes now. */
+static int clear_announced(struct mount *mount)
+{
+	const struct staging *staging = &mount->staging;
+
+	if (faccessat(staging->dir_fd, ANNOUNCED_NAME, F_OK, 0) < 0 && errno == ENOENT)
+		return 0;
+	if ((unlinkat(staging->dir_fd, FILE_NAME, 0) < 0 && errno != ENOENT) ||
+	    (unlinkat(staging->dir_fd, ANNOUNCED_NAME, 0) < 0 && errno != ENOENT))
+		return -errno;
+	return 0;
+}
+
+/* The writer lock is held. */
+static int save(struct mount *mount)
 {
 	struct saving saving = { 0 };
 	struct bpk_appender out = { 0 };
 	size_t orphans;
 	int error;
 
-	pthread_mutex_lock(&mount->writer_lock);
 	pthread_mutex_lock(&mount->lock);
 	orphans = staging_orphans(&mount->staging);
 	overlay_each_change(&mount->overlay, save_item, &saving);
@@ -513,13 +531,53 @@ int journal_save(struct mount *mount)
 	if (!error && (out.failed || saving.items.failed))
 		error = -ENOMEM;
 	if (!error)
+		error = staging_flush_place(&mount->staging);
+	if (!error)
+		error = target_flush(&mount->target, mount->overlay.pack);
+	if (!error)
+		error = clear_announced(mount);
+	if (!error)
 		error = put_file(&mount->staging, FILE_NAME, &out);
 	if (!error)
 		staging_remove_orphans(&mount->staging, orphans);
 	bpk_append_done(&out);
 	bpk_append_done(&saving.items);
+	return error;
+}
+
+int journal_save(struct mount *mount)
+{
+	int error;
+
+	pthread_mutex_lock(&mount->writer_lock);
+	error = save(mount);
 	pthread_mutex_unlock(&mount->writer_lock);
 	return error;
+}
+
+/* What a commit left out, and a journal has, stays fsynced. */
+static bool save_rest(struct mount *mount)
+{
+	bool rest;
+
+	pthread_mutex_lock(&mount->lock);
+	rest = overlay_dirty(&mount->overlay);
+	pthread_mutex_unlock(&mount->lock);
+	return rest && faccessat(mount->staging.dir_fd, FILE_NAME, F_OK, 0) == 0 &&
+	       save(mount) == 0;
+}
+
+void journal_settle(struct mount *mount, bool done, bool live)
+{
+	if (done && !(live && save_rest(mount))) {
+		size_t orphans = staging_orphans(&mount->staging);
+
+		/* As long as it is there, it must be known to be in the pack. */
+		if (unlinkat(mount->staging.dir_fd, FILE_NAME, 0) < 0 && errno != ENOENT)
+			return;
+		staging_remove_orphans(&mount->staging, orphans);
+	}
+	unlinkat(mount->staging.dir_fd, ANNOUNCED_NAME, 0);
 }
 
 /* Bringing back ------------------------------------------------------------ */

@@ -36,7 +36,9 @@ int journal_save(struct mount *mount);
 
 /* A commit is about to rename the file @now tells of over the pack. On disk. */
 int journal_announce(struct mount *mount, const struct stat *now);
-/* The commit is over: the journal is obsolete (@done), or the pack is as it was. */
-void journal_settle(struct mount *mount, bool done);
+/* The commit is over: the journal is obsolete (@done), or the pack is as it was. On a
+ * @live mount, which is over the new pack by now, edits that were left out and are in
+ * the journal are in a new one. The writer lock is held. */
+void journal_settle(struct mount *mount, bool done, bool live);
 
 #endif

@@ -42,8 +42,8 @@ static int write_list(const struct mount *mount)
 {
 	size_t size;
 	char *text = describe_changes(mount, &size);
-	int fd = openat(mount->staging.dir_fd, STAGING_RESERVE,
-			O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	int fd = staging_open_at(&mount->staging, STAGING_RESERVE,
+				 O_WRONLY | O_CREAT | O_NOFOLLOW);
 	FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
 	int result = -EIO;
 

@@ -30,21 +30,62 @@ static pid_t read_owner(int fd)
 	return (pid_t)strtol(text, NULL, 10);
 }
 
+static int open_at(int dir_fd, const char *name, int flags)
+{
+	int fd;
+
+	do
+		fd = openat(dir_fd, name, flags | O_CLOEXEC, 0600);
+	while (fd < 0 && errno == EINTR);
+	return fd < 0 ? -errno : fd;
+}
+
+int staging_open_at(const struct staging *staging, const char *name, int flags)
+{
+	return open_at(staging->dir_fd, name, flags);
+}
+
+static int truncate_fd(int fd, uint64_t size)
+{
+	int result;
+
+	do
+		result = ftruncate(fd, (off_t)size);
+	while (result < 0 && errno == EINTR);
+	return result < 0 ? -errno : 0;
+}
+
+static int write_at(int fd, const char *from, size_t size, uint64_t off)
+{
+	while (size) {
+		ssize_t done = pwrite(fd, from, size, (off_t)off);
+
+		if (done < 0 && errno == EINTR)
+			continue;
+		if (done < 0)
+			return -errno;
+		if (!done)
+			return -EIO;
+		from += done;
+		size -= (size_t)done;
+		off += (uint64_t)done;
+	}
+	return 0;
+}
+
 static int write_owner(int fd)
 {
 	char text[32];
 	int size = snprintf(text, sizeof(text), "%ld\n", (long)getpid());
+	int error = truncate_fd(fd, 0);
 
-	if (ftruncate(fd, 0) < 0)
-		return -errno;
-	return pwrite(fd, text, (size_t)size, 0) == size ? 0 : -EIO;
+	return error ? error : write_at(fd, text, (size_t)size, 0);
 }
 
 /* Without it the list may not fit, and then the log has it: no error. */
 static void reserve(int dir_fd)
 {
-	int fd = openat(dir_fd, STAGING_RESERVE,
-			O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	int fd = open_at(dir_fd, STAGING_RESERVE, O_WRONLY | O_CREAT | O_NOFOLLOW);
 
 	if (fd < 0)
 		return;
@@ -63,43 +104,46 @@ static int open_once(struct staging *staging, const char *path, pid_t *ret_owner
 	struct staging made = { .dir_fd = -1,
 				.lock_fd = -1,
 				.lock = PTHREAD_MUTEX_INITIALIZER };
+	bool is_new;
 	int error;
 
 	made.path = strdup(path);
 	if (!made.path)
 		return -ENOMEM;
-	if (mkdir(path, 0700) < 0 && errno != EEXIST)
+	is_new = mkdir(path, 0700) == 0;
+	error = !is_new && errno != EEXIST ? -errno : 0;
+	if (error)
 		goto fail;
-	made.dir_fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	made.dir_fd = open_at(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+	error = made.dir_fd;
 	if (made.dir_fd < 0)
 		goto fail;
-	made.lock_fd = openat(made.dir_fd, LOCK_NAME,
-			      O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	made.lock_fd = open_at(made.dir_fd, LOCK_NAME, O_RDWR | O_CREAT | O_NOFOLLOW);
+	error = made.lock_fd;
 	if (made.lock_fd < 0)
 		goto fail;
 	if (flock(made.lock_fd, LOCK_EX | LOCK_NB) < 0) {
-		if (errno != EWOULDBLOCK)
-			goto fail;
-		*ret_owner = read_owner(made.lock_fd);
-		errno = EBUSY;
+		error = errno == EWOULDBLOCK ? -EBUSY : -errno;
+		if (error == -EBUSY)
+			*ret_owner = read_owner(made.lock_fd);
 		goto fail;
 	}
 	/* Whoever had it is just going, and the folder with it. */
-	if (fstat(made.lock_fd, &st) < 0 || !st.st_nlink) {
-		errno = EAGAIN;
+	error = fstat(made.lock_fd, &st) < 0 || !st.st_nlink ? -EAGAIN : 0;
+	if (error)
 		goto fail;
-	}
 	error = write_owner(made.lock_fd);
-	if (!error)
-		reserve(made.dir_fd);
-	if (error) {
-		errno = -error;
+	if (error)
 		goto fail;
-	}
+	reserve(made.dir_fd);
 	*staging = made;
 	return 0;
 fail:
-	error = -errno;
+	if (is_new && error != -EBUSY && error != -EAGAIN) {
+		if (made.lock_fd >= 0)
+			unlinkat(made.dir_fd, LOCK_NAME, 0);
+		rmdir(path);
+	}
 	if (made.lock_fd >= 0)
 		close(made.lock_fd);
 	if (made.dir_fd >= 0)
@@ -117,10 +161,35 @@ int staging_open(struct staging *staging, const char *path, pid_t *ret_owner)
 	return error;
 }
 
+int staging_flush_folder(int dir_fd, const char *path, int inside_fd)
+{
+	int fd = open_at(dir_fd, path, O_RDONLY | O_DIRECTORY), result;
+
+	/* A folder that one may write in and not list. */
+	if (fd < 0)
+		return fd != -EACCES ? fd : syncfs(inside_fd) < 0 ? -errno : 0;
+	do
+		result = fsync(fd);
+	while (result < 0 && errno == EINTR);
+	result = result < 0 ? -errno : 0;
+	close(fd);
+	return result;
+}
+
+int staging_flush_place(struct staging *staging)
+{
+	int error = staging->placed ? 0
+				    : staging_flush_folder(staging->dir_fd, "..",
+							   staging->dir_fd);
+
+	staging->placed = !error;
+	return error;
+}
+
 /* With @all also what belongs to whoever has the folder locked. */
 static void remove_files(int dir_fd, bool all)
 {
-	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int fd = open_at(dir_fd, ".", O_RDONLY | O_DIRECTORY);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 	struct dirent *entry;
 
@@ -199,10 +268,9 @@ static int staged_make(struct staging *staging, uint64_t number, int flags,
 	staged->refs = 1;
 	staged->staging = staging;
 	staged->number = number;
-	staged->fd = openat(staging->dir_fd, name,
-			    flags | O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0600);
+	staged->fd = staging_open_at(staging, name, flags | O_RDWR | O_NOFOLLOW);
 	if (staged->fd < 0) {
-		int error = -errno;
+		int error = staged->fd;
 
 		free(staged);
 		return error;
@@ -291,7 +359,7 @@ void staging_sweep(struct staging *staging,
 		   bool (*keep)(const void *context, uint64_t number),
 		   const void *context)
 {
-	int fd = openat(staging->dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int fd = staging_open_at(staging, ".", O_RDONLY | O_DIRECTORY);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 	struct dirent *entry;
 	uint64_t number;
@@ -334,22 +402,7 @@ uint64_t staged_size(const struct staged *staged)
 
 int staged_write(struct staged *staged, const void *data, size_t size, uint64_t off)
 {
-	const char *from = data;
-
-	while (size) {
-		ssize_t done = pwrite(staged->fd, from, size, (off_t)off);
-
-		if (done < 0 && errno == EINTR)
-			continue;
-		if (done < 0)
-			return -errno;
-		if (!done)
-			return -EIO;
-		from += done;
-		size -= (size_t)done;
-		off += (uint64_t)done;
-	}
-	return 0;
+	return write_at(staged->fd, data, size, off);
 }
 
 int staged_read(const struct staged *staged, void *data, size_t size, uint64_t off)
@@ -372,14 +425,7 @@ int staged_read(const struct staged *staged, void *data, size_t size, uint64_t o
 
 int staged_truncate(struct staged *staged, uint64_t size)
 {
-	int result;
-
-	if (size > INT64_MAX)
-		return -EFBIG;
-	do
-		result = ftruncate(staged->fd, (off_t)size);
-	while (result < 0 && errno == EINTR);
-	return result < 0 ? -errno : 0;
+	return size > INT64_MAX ? -EFBIG : truncate_fd(staged->fd, size);
 }
 
 int staged_allocate(struct staged *staged, int mode, uint64_t off, uint64_t size)

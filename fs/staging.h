@@ -20,7 +20,8 @@ struct staging {
 	int lock_fd;
 	char *path;
 	uint64_t next;
-	bool keep; /* files stay when nobody refers to them any more */
+	bool keep;   /* files stay when nobody refers to them any more */
+	bool placed; /* the folder's own name is on disk */
 	/* Files that nobody refers to any more but the journal on disk. */
 	pthread_mutex_t lock; /* guards these two */
 	uint64_t *orphans;
@@ -52,6 +53,17 @@ int staging_open(struct staging *staging, const char *path, pid_t *ret_owner);
 
 /* There is no more use in waiting for a worse moment: give the reserve back. */
 void staging_free_reserve(const struct staging *staging);
+
+/* A file in the folder: a descriptor, or -errno. */
+int staging_open_at(const struct staging *staging, const char *name, int flags);
+/* The names in the folder @path, from @dir_fd on, are on disk; @inside_fd is something in
+ * it. 0 or -errno. */
+int staging_flush_folder(int dir_fd, const char *path, int inside_fd);
+/*
+ * Before the first thing that must outlast a power cut is said to be on disk: the folder
+ * itself is. 0 or -errno. One caller at a time.
+ */
+int staging_flush_place(struct staging *staging);
 
 /* Remove everything but the lock and the reserve. */
 void staging_clear(const struct staging *staging);

@@ -3,10 +3,12 @@
  */
 #include "target.h"
 #include "lock.h"
+#include "staging.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 static void drop_fd(struct target *target)
@@ -61,6 +63,24 @@ bool target_unchanged(const struct target *target)
 	if (!target->there)
 		return lstat(target->path, &now) < 0 && errno == ENOENT;
 	return stat(target->path, &now) == 0 && same_state(&target->stat, &now);
+}
+
+int target_flush(struct target *target, const struct pack *pack)
+{
+	char *folder, *slash;
+	int error;
+
+	if (!target->unsure)
+		return 0;
+	folder = strdup(target->path);
+	if (!folder)
+		return -ENOMEM;
+	slash = strrchr(folder, '/');
+	slash[slash == folder] = '\0';
+	error = staging_flush_folder(AT_FDCWD, folder, bpk_reader_fd(pack->reader));
+	free(folder);
+	target->unsure = error != 0;
+	return error;
 }
 
 int target_lock(const struct target *target, const struct pack *pack, pid_t *ret_owner)

@@ -17,6 +17,7 @@ struct target {
 	bool there;	  /* or nothing may be there when a commit comes */
 	struct stat stat; /* of what is there, as of the mount or the last commit */
 	int fd;		  /* -o overwrite: open, for the lock; else -1 */
+	bool unsure;	  /* the last commit's pack, and its name may not be on disk */
 };
 
 /* It is @pack. */
@@ -28,6 +29,8 @@ void target_done(struct target *target); /* twice, too */
 
 /* Is what was there, or nothing, still what is there? */
 bool target_unchanged(const struct target *target);
+/* When it is unsure, its name is on disk after this. 0 or -errno. */
+int target_flush(struct target *target, const struct pack *pack);
 /* Keep other writers away; see lock_file(). @pack is what is mounted. */
 int target_lock(const struct target *target, const struct pack *pack, pid_t *ret_owner);
 
