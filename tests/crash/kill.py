@@ -16,7 +16,7 @@ time:
   - that one may be killed too, while it brings them back or later: the same holds;
   - after one that ends well the pack has all of it, and nothing is beside the pack.
 
-Exit status 77: no /dev/fuse, or no such filters here.
+Exit status 77: not root, no /dev/fuse, or no such filters here.
 """
 import argparse
 import multiprocessing
@@ -28,7 +28,7 @@ import traceback
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from model import Edits, Model, of_mount, of_pack, oracle  # noqa: E402
-from session import Session, Wrong  # noqa: E402
+from session import Session, Wrong, require  # noqa: E402
 
 RUNS_A_SCRIPT = 10
 SPEC = {"tensors": [
@@ -215,9 +215,12 @@ class Script:
         run.mount(rules, self.foreground)
         run.play(run.edits(self.number), self.count)
 
-    def rule(self, dice):
-        """Where to kill. The answers to the kernel are many, and much the same."""
+    def rule(self, number, dice):
+        """Where to kill. The answers to the kernel are many, and much the same, but for
+        the first: until the mount is ready it is the daemon itself that asks."""
         calls = self.calls
+        if number == 0:
+            return f"reply:{1 + self.number % 4}:kill"
         if dice.random() < 0.8:
             calls = [call for call in calls if call.name not in ("reply", "pread64")]
         call = dice.choice(calls)
@@ -225,7 +228,7 @@ class Script:
 
     def kill(self, number, tell=None):
         run = Run(f"{self.number}.{number}")
-        rules = [self.rule(run.random)]
+        rules = [self.rule(number, run.random)]
         try:
             try:
                 self.start(run, rules)
@@ -267,8 +270,7 @@ def main():
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--only")
     args = parser.parse_args()
-    if not os.access("/dev/fuse", os.R_OK | os.W_OK):
-        sys.exit(77)
+    require()
     if args.only:
         script, _, run = args.only.partition(".")
         jobs = [(int(script), [int(run)])]

@@ -4,6 +4,7 @@ Nothing here knows of journals: a snapshot is what there was at one moment, and 
 tells whether a mount or a pack, which oracle.py reads, is that.
 """
 import errno
+import json
 import os
 import random
 import sys
@@ -124,7 +125,7 @@ def of_mount(point):
                     continue
                 shape, number = attribute(path, "shape"), attribute(path, "param_id")
                 entries[name] = (data, attribute(path, "dtype"),
-                                 [int(x) for x in shape[1:-1].split(",")],
+                                 json.loads(shape) if shape else None,
                                  None if number is None else int(number))
     return content
 

@@ -6,10 +6,11 @@
  *
  * FOLDER is absolute and without symlinks. A call counts when it names a file in FOLDER
  * or below, or the folder, or does something to such an open file. Answers to requests
- * of the kernel (a write to /dev/fuse) count under the name "reply". LOG gets a line for
- * each before it is made, tab separated: its number, from 1; its name; its number among
- * those of that name; pid; inode (0 where it is by path); path; what else there is to
- * say, the old path or the flags of an open in octal; what was done to it, or "-".
+ * of the kernel (a write to /dev/fuse) count under the name "reply", opens of a file
+ * without a name (O_TMPFILE) under "tmpfile". LOG gets a line for each before it is
+ * made, tab separated: its number, from 1; its name; its number among those of that
+ * name; pid; inode (0 where it is by path); path; what else there is to say, the old
+ * path or the flags of an open in octal; what was done to it, or "-".
  *
  * NAME:N:WHAT: the Nth call of that name, or of "any" name; N+: each from the Nth on.
  * WHAT is "kill" (SIGKILL instead of the call), "short" (half of what a write, pwrite64
@@ -79,7 +80,12 @@ static const struct call {
 	{ "fremovexattr", SYS_fremovexattr, 0, NONE, NONE },
 	{ "flock", SYS_flock, 0, NONE, NONE },
 };
-enum { CALL_COUNT = sizeof(calls) / sizeof(*calls), REPLY = CALL_COUNT, COUNTERS };
+enum {
+	CALL_COUNT = sizeof(calls) / sizeof(*calls),
+	REPLY = CALL_COUNT,
+	NAMELESS,
+	COUNTERS
+};
 
 struct job {
 	const char *folder;
@@ -170,6 +176,14 @@ static void find_detail(struct asked *asked)
 			  asked->detail, sizeof(asked->detail));
 }
 
+/* The name that a call counts under. */
+static const char *name_of(const struct asked *asked, int counter)
+{
+	if (counter == REPLY)
+		return "reply";
+	return counter == NAMELESS ? "tmpfile" : asked->call->name;
+}
+
 /* The counter of a call that counts, or -1. */
 static int counter_of(const struct job *job, struct asked *asked)
 {
@@ -187,6 +201,9 @@ static int counter_of(const struct job *job, struct asked *asked)
 	if (strncmp(asked->path, job->folder, size) != 0 ||
 	    (asked->path[size] != '/' && asked->path[size] != '\0'))
 		return -1;
+	if (asked->call->number == SYS_openat &&
+	    ((int)asked->notif->data.args[2] & O_TMPFILE) == O_TMPFILE)
+		return NAMELESS;
 	return (int)(asked->call - calls);
 }
 
@@ -337,7 +354,7 @@ static void answer(const struct job *job, int filter, const struct seccomp_notif
 	const char *what = NULL;
 
 	if (counter >= 0) {
-		const char *name = counter == REPLY ? "reply" : asked.call->name;
+		const char *name = name_of(&asked, counter);
 		unsigned long total = ++counts[COUNTERS], nth = ++counts[counter];
 
 		what = rule_for(job, name, total, nth);
