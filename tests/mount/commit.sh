@@ -145,6 +145,31 @@ unmount 'it commits' "$mnt"
 is 'the pack is what was fsynced' "$(oracle tree "$pack")" "$want"
 is 'nothing is left beside it' "$(beside)" ''
 
+# What came after the fsync cannot spoil what it made safe.
+fresh commit
+mounted 'for a kill in the middle of the next edit' -o rw "$pack" "$mnt"
+head -c 24 /dev/urandom >"$T/head"
+cp "$T/head" "$mnt/tensors/mask" 2>/dev/null # too long: invalid
+for name in head/scale encoder/layer1/bias steps; do
+    head -c "$(stat -c %s "$mnt/tensors/$name")" /dev/urandom >"$mnt/tensors/$name"
+done
+want=$(whole_tree "$mnt")
+fsync "$mnt/tensors/steps"
+: >"$mnt/tensors/head/scale"             # cp, before it writes
+truncate -s 5 "$mnt/tensors/encoder/layer1/bias"
+printf more >>"$mnt/tensors/steps"
+gone
+mounted 'the next writable mount' -o rw "$pack" "$mnt"
+is 'emptied, cut and longer ones are as they were' "$(whole_tree "$mnt")" "$want"
+text=$("$BPKFS" --commit "$mnt" 2>&1)
+is '24: one is invalid and left out' "$?" 24
+want=$(whole_tree "$mnt")
+gone
+mounted 'killed after that commit' -o rw "$pack" "$mnt"
+is 'what was left out, and fsynced before, is there' "$(whole_tree "$mnt")" "$want"
+unmount '24: it is still left out' "$mnt" 24 mask
+is 'nothing is left beside it' "$(beside)" ''
+
 # A pack that is another one by then, and a journal that is damaged.
 fresh commit
 mounted 'for a kill before the pack is replaced' -o rw "$pack" "$mnt"
