@@ -2,7 +2,7 @@
 """Has each system call of a writable mount fail, and looks at what comes of it.
 
     fault.py [--stride N] [--jobs J]      every Nth case (BPKFS_TEST_FAULTS, else the 8th)
-                                          and all of EIO that are about names and fsync
+                                          and all that are short, or EIO of names and fsync
     fault.py --only 'SCENE NAME:N:WHAT'   one of them again
 
 A scene is a session that is played once as it is; that tells which calls there are that
@@ -46,7 +46,7 @@ GROWING = {"write", "pwrite64", "copy_file_range", "fallocate", "ftruncate", "fs
            "fsetxattr"}
 HALVED = {"write", "pwrite64", "copy_file_range"}
 FULL = ["write", "pwrite64", "copy_file_range", "openat"]
-ALWAYS = re.compile(rf"(fsync|rename|renameat|linkat|unlinkat):\d+:{errno.EIO}$")
+ALWAYS = re.compile(rf"((fsync|rename|renameat|linkat|unlinkat):\d+:{errno.EIO}|.*:short)$")
 SPEC = {"tensors": [
     {"name": "a.w", "dtype": "F32", "shape": [30], "param_id": 7},
     {"name": "a.b.w", "dtype": "F32", "shape": [1250]},
