@@ -1,11 +1,9 @@
 /*
  * commit.c - see commit.h.
- *
- * Order of the data: what the pack had, in the pack's own order whatever was
- * renamed or rewritten, then what was made, in the order of making.
  */
 #include "commit.h"
 #include "base.h"
+#include "contents.h"
 #include "edit.h"
 #include "error.h"
 #include "journal.h"
@@ -26,228 +24,10 @@ struct commit {
 	struct mount *mount;
 	int (*progress)(void *context, uint64_t done, uint64_t total);
 	void *context;
-	struct frozen frozen;	 /* what goes into the new pack */
-	struct staged **sources; /* staged files that are copied: references */
-	size_t source_count;
-	size_t source_capacity;
+	struct contents contents;
 	struct pack *made; /* the new pack, as it was read back */
 	bool changed;	   /* the pack is another file now */
-	char left_out[512];
-	size_t left_out_count;
 };
-
-static int no_memory(struct bpk_error *error)
-{
-	return bpk_fail(error, -ENOMEM, BPK_ERR_MEMORY, BPK_NO_OFFSET, "no memory");
-}
-
-struct source {
-	struct entry entry;
-	uint64_t order;
-	uint64_t end; /* in the pack: what is empty lies before what begins there too */
-};
-
-static int by_order(const void *a, const void *b)
-{
-	const struct source *x = a, *y = b;
-	bool x_new = x->entry.base == NO_BASE, y_new = y->entry.base == NO_BASE;
-
-	if (x_new != y_new)
-		return x_new - y_new;
-	if (x->order != y->order)
-		return x->order < y->order ? -1 : 1;
-	if (x->end != y->end)
-		return x->end < y->end ? -1 : 1;
-	return x->entry.base < y->entry.base ? -1 : x->entry.base > y->entry.base;
-}
-
-static void leave_out(struct commit *commit, const struct item *item)
-{
-	char quoted[BPK_QUOTE_SIZE];
-	size_t at = strlen(commit->left_out);
-
-	commit->left_out_count++;
-	snprintf(commit->left_out + at, sizeof(commit->left_out) - at, "%s%s",
-		 at ? ", " : "", bpk_quote(quoted, item->name, item->name_size));
-}
-
-static int add_base_tensor(struct commit *commit, struct bpk_writer *writer,
-			   const struct source *source, struct bpk_error *error)
-{
-	const struct bpk_reader *reader = commit->mount->overlay.reader;
-	const struct bpk_tensor *tensor = bpk_reader_tensor(reader, source->entry.base);
-	struct bpk_tensor_desc desc;
-	uint64_t *shape;
-	int result;
-
-	shape = reallocarray(NULL, bpk_tensor_rank(tensor) + 1, sizeof(*shape));
-	if (!shape)
-		return no_memory(error);
-	bpk_tensor_describe(tensor, shape, &desc);
-	if (source->entry.item) {
-		desc.name = source->entry.item->name;
-		desc.name_size = source->entry.item->name_size;
-	}
-	bpk_writer_allow_odd_sizes(writer, true);
-	result = bpk_writer_add_range(writer, &desc, bpk_reader_fd(reader),
-				      bpk_tensor_off(tensor), bpk_tensor_size(tensor),
-				      error);
-	free(shape);
-	return result;
-}
-
-/* One with bytes or a description of its own. */
-static int add_edited_tensor(struct commit *commit, struct bpk_writer *writer,
-			     const struct item *item, struct bpk_error *error)
-{
-	uint64_t size = item_data_size(&commit->mount->overlay, item), length, off = 0;
-	const struct bpk_reader *reader = commit->mount->overlay.reader;
-	int fd = item->staged ? item->staged->fd : bpk_reader_fd(reader);
-	struct bpk_tensor_desc desc = {
-		.name = item->name,
-		.name_size = item->name_size,
-		.dtype = item->dtype,
-		.dtype_cbor = item->dtype_cbor,
-		.dtype_cbor_size = item->dtype_cbor_size,
-		.has_param_id = item->has_param_id,
-		.param_id = item->param_id,
-	};
-
-	item_shape(&commit->mount->overlay, item, &length, &desc.shape, &desc.rank);
-	if (item->described != NO_BASE)
-		desc.extra = bpk_tensor_extra(
-			bpk_reader_tensor(commit->mount->overlay.reader, item->described),
-			&desc.extra_size, &desc.extra_count);
-	if (!item->staged) {
-		off = bpk_tensor_off(bpk_reader_tensor(reader, item->base));
-	} else {
-		if (bpk_grow((void **)&commit->sources, &commit->source_capacity,
-			     commit->source_count + 1, sizeof(*commit->sources)))
-			return no_memory(error);
-		commit->sources[commit->source_count++] = staged_ref(item->staged);
-		item->staged->frozen++;
-	}
-	bpk_writer_allow_odd_sizes(writer, item->described != NO_BASE);
-	return bpk_writer_add_range(writer, &desc, fd, off, size, error);
-}
-
-/* @entry goes into the pack; within a kind in name order. */
-static int freeze(struct commit *commit, const struct entry *entry,
-		  struct bpk_error *error)
-{
-	if (frozen_add(&commit->frozen, &commit->mount->overlay, entry))
-		return no_memory(error);
-	return 0;
-}
-
-static int add_tensors(struct commit *commit, struct bpk_writer *writer,
-		       struct bpk_error *error)
-{
-	const struct overlay *overlay = &commit->mount->overlay;
-	size_t capacity = overlay->live[ITEM_TENSOR], count = 0;
-	struct source *sources = reallocarray(NULL, capacity + 1, sizeof(*sources));
-	struct entry entry;
-	int result = 0;
-
-	if (!sources)
-		return no_memory(error);
-	for (bool more = overlay_seek(overlay, ITEM_TENSOR, "", 0, &entry);
-	     more && count < capacity && !result;
-	     more = overlay_next(overlay, &entry, &entry)) {
-		struct source *source = &sources[count];
-		const struct item *item = entry.item;
-
-		/* Of what was only touched in npy/ there is nothing to leave out. */
-		if (item && overlay_invalid(overlay, item) &&
-		    (npy_draft_pending(item->draft) || !item_is_hollow(item)))
-			leave_out(commit, item);
-		if (entry.base == NO_BASE && !item_data_valid(overlay, item))
-			continue;
-		count++;
-		result = freeze(commit, &entry, error);
-		source->entry = entry;
-		source->order = entry.item ? entry.item->order : 0;
-		source->end = 0;
-		if (entry.base != NO_BASE) {
-			const struct bpk_tensor *tensor = bpk_reader_tensor(
-				commit->mount->overlay.reader, entry.base);
-
-			source->order = bpk_tensor_off(tensor);
-			source->end = source->order + bpk_tensor_size(tensor);
-		}
-	}
-	qsort(sources, count, sizeof(*sources), by_order);
-	for (size_t i = 0; i < count && !result; i++) {
-		const struct item *item = sources[i].entry.item;
-
-		if (item && item_data_valid(overlay, item))
-			result = add_edited_tensor(commit, writer, item, error);
-		else
-			result = add_base_tensor(commit, writer, &sources[i], error);
-	}
-	free(sources);
-	return result;
-}
-
-static int add_scalars(struct commit *commit, struct bpk_writer *writer,
-		       struct bpk_error *error)
-{
-	const struct overlay *overlay = &commit->mount->overlay;
-	struct entry entry;
-	int result = 0;
-
-	for (bool more = overlay_seek(overlay, ITEM_SCALAR, "", 0, &entry);
-	     more && !result; more = overlay_next(overlay, &entry, &entry)) {
-		struct bpk_scalar_value value;
-		size_t size;
-		const char *name = entry_name(overlay, &entry, &size);
-
-		/* One that was only touched has no value to leave out. */
-		if (entry.item && entry.item->pending.active &&
-		    !entry.item->pending.refused)
-			leave_out(commit, entry.item);
-		if (entry.item && !entry.item->has_value)
-			continue;
-		value = entry.item ? entry.item->value
-				   : bpk_scalar_value(bpk_reader_scalar(
-					     commit->mount->overlay.reader, entry.base));
-		result = freeze(commit, &entry, error);
-		if (!result)
-			result = bpk_writer_set_scalar(writer, name, size, value, error);
-	}
-	return result;
-}
-
-static int add_metadata(struct commit *commit, struct bpk_writer *writer,
-			struct bpk_error *error)
-{
-	const struct overlay *overlay = &commit->mount->overlay;
-	struct entry entry;
-	int result = 0;
-
-	for (bool more = overlay_seek(overlay, ITEM_METADATA, "", 0, &entry);
-	     more && !result; more = overlay_next(overlay, &entry, &entry)) {
-		size_t size, value_size;
-		const char *name = entry_name(overlay, &entry, &size), *value;
-
-		if (entry.item) {
-			if (overlay_invalid(overlay, entry.item))
-				leave_out(commit, entry.item);
-			value = entry.item->text->data;
-			value_size = entry.item->text->size;
-		} else {
-			value = bpk_metadata_value(
-				bpk_reader_metadata(commit->mount->overlay.reader,
-						    entry.base),
-				&value_size);
-		}
-		result = freeze(commit, &entry, error);
-		if (!result)
-			result = bpk_writer_set_metadata(writer, name, size, value,
-							 value_size, error);
-	}
-	return result;
-}
 
 /* Is what would be replaced what it was, and the pack that is copied from? */
 static int check_unchanged(struct commit *commit)
@@ -287,26 +67,6 @@ static int pass_progress(void *context, uint64_t done, uint64_t total)
 	return commit->progress ? commit->progress(commit->context, done, total) : 0;
 }
 
-/* What the new pack is made of. Locked: from here on edits go elsewhere. */
-static int collect(struct commit *commit, struct bpk_writer *writer,
-		   struct bpk_error *error)
-{
-	size_t size, count;
-	const void *extra =
-		bpk_reader_extra(commit->mount->overlay.reader, &size, &count);
-	int result;
-
-	commit->frozen.stamp = commit->mount->overlay.stamp;
-	result = add_tensors(commit, writer, error);
-	if (!result)
-		result = add_scalars(commit, writer, error);
-	if (!result)
-		result = add_metadata(commit, writer, error);
-	if (!result && extra)
-		result = bpk_writer_set_extra(writer, extra, size, count, error);
-	return result;
-}
-
 static int write_pack(struct commit *commit, struct bpk_error *error)
 {
 	struct mount *mount = commit->mount;
@@ -322,11 +82,12 @@ static int write_pack(struct commit *commit, struct bpk_error *error)
 	int result = bpk_writer_new(NULL, &writer);
 
 	if (result)
-		return no_memory(error);
+		return bpk_fail(error, -ENOMEM, BPK_ERR_MEMORY, BPK_NO_OFFSET,
+				"no memory");
 	pthread_mutex_lock(&mount->lock);
 	/* Ranges are copied from it after the lock is let go. */
 	old = pack_ref(mount->overlay.pack);
-	result = collect(commit, writer, error);
+	result = contents_collect(&commit->contents, &mount->overlay, writer, error);
 	pthread_mutex_unlock(&mount->lock);
 	if (!result)
 		result = bpk_writer_write_file(writer, mount->target.path, &options,
@@ -343,21 +104,6 @@ static bool is_in_place(const struct commit *commit)
 
 	return commit->made && stat(commit->mount->target.path, &now) == 0 &&
 	       pack_is(commit->made, &now);
-}
-
-static void release_sources(struct commit *commit)
-{
-	for (size_t i = 0; i < commit->source_count; i++)
-		commit->sources[i]->frozen--;
-	frozen_done(&commit->frozen, &commit->mount->overlay);
-}
-
-static void commit_done(struct commit *commit)
-{
-	for (size_t i = 0; i < commit->source_count; i++)
-		staged_unref(commit->sources[i]);
-	free(commit->sources);
-	pack_unref(commit->made);
 }
 
 static void report(struct mount *mount, enum status status, int error,
@@ -377,8 +123,8 @@ static int go_over(struct commit *commit)
 	int error;
 
 	pthread_mutex_lock(&mount->lock);
-	error = mount_rebase(mount, commit->made, &commit->frozen);
-	release_sources(commit);
+	error = mount_rebase(mount, commit->made, &commit->contents.frozen);
+	contents_release(&commit->contents);
 	pthread_mutex_unlock(&mount->lock);
 	if (!error)
 		target_is_pack(&mount->target, commit->made);
@@ -429,8 +175,9 @@ static enum status tell_failure(struct commit *commit, const struct bpk_error *e
 static void tell_left_out(const struct commit *commit, char *message, size_t size)
 {
 	snprintf(message, size, "%s: committed, but %zu invalid edit%s left out: %s",
-		 commit->mount->target.path, commit->left_out_count,
-		 commit->left_out_count == 1 ? " was" : "s were", commit->left_out);
+		 commit->mount->target.path, commit->contents.left_out_count,
+		 commit->contents.left_out_count == 1 ? " was" : "s were",
+		 commit->contents.left_out);
 }
 
 /* One commit; the writer lock is held. */
@@ -451,7 +198,7 @@ static enum status run(struct mount *mount, bool live,
 		result = write_pack(&commit, &error);
 	if (result)
 		status = tell_failure(&commit, &error, message, sizeof(message));
-	else if (commit.left_out_count)
+	else if (commit.contents.left_out_count)
 		status = STATUS_INVALID_LEFT_OUT;
 	if (status == STATUS_INVALID_LEFT_OUT)
 		tell_left_out(&commit, message, sizeof(message));
@@ -474,14 +221,15 @@ static enum status run(struct mount *mount, bool live,
 		}
 	} else {
 		pthread_mutex_lock(&mount->lock);
-		release_sources(&commit);
+		contents_release(&commit.contents);
 		pthread_mutex_unlock(&mount->lock);
 	}
 	if (in_place)
 		mount->target.unsure = unsure;
 	if (!unsure)
 		journal_settle(mount, in_place, live);
-	commit_done(&commit);
+	contents_done(&commit.contents);
+	pack_unref(commit.made);
 	report(mount, status, result, message);
 	*ret_in_place = in_place;
 	return status;

@@ -1,0 +1,261 @@
+/*
+ * contents.c - see contents.h.
+ *
+ * Order of the data: what the pack had, in the pack's own order whatever was
+ * renamed or rewritten, then what was made, in the order of making.
+ */
+#include "contents.h"
+#include "base.h"
+#include "error.h"
+#include "npy_draft.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int no_memory(struct bpk_error *error)
+{
+	return bpk_fail(error, -ENOMEM, BPK_ERR_MEMORY, BPK_NO_OFFSET, "no memory");
+}
+
+struct source {
+	struct entry entry;
+	uint64_t order;
+	uint64_t end; /* in the pack: what is empty lies before what begins there too */
+};
+
+static int by_order(const void *a, const void *b)
+{
+	const struct source *x = a, *y = b;
+	bool x_new = x->entry.base == NO_BASE, y_new = y->entry.base == NO_BASE;
+
+	if (x_new != y_new)
+		return x_new - y_new;
+	if (x->order != y->order)
+		return x->order < y->order ? -1 : 1;
+	if (x->end != y->end)
+		return x->end < y->end ? -1 : 1;
+	return x->entry.base < y->entry.base ? -1 : x->entry.base > y->entry.base;
+}
+
+static void leave_out(struct contents *contents, const struct item *item)
+{
+	char quoted[BPK_QUOTE_SIZE];
+	size_t at = strlen(contents->left_out);
+
+	contents->left_out_count++;
+	snprintf(contents->left_out + at, sizeof(contents->left_out) - at, "%s%s",
+		 at ? ", " : "", bpk_quote(quoted, item->name, item->name_size));
+}
+
+static int add_base_tensor(struct contents *contents, struct bpk_writer *writer,
+			   const struct source *source, struct bpk_error *error)
+{
+	const struct bpk_reader *reader = contents->overlay->reader;
+	const struct bpk_tensor *tensor = bpk_reader_tensor(reader, source->entry.base);
+	struct bpk_tensor_desc desc;
+	uint64_t *shape;
+	int result;
+
+	shape = reallocarray(NULL, bpk_tensor_rank(tensor) + 1, sizeof(*shape));
+	if (!shape)
+		return no_memory(error);
+	bpk_tensor_describe(tensor, shape, &desc);
+	if (source->entry.item) {
+		desc.name = source->entry.item->name;
+		desc.name_size = source->entry.item->name_size;
+	}
+	bpk_writer_allow_odd_sizes(writer, true);
+	result = bpk_writer_add_range(writer, &desc, bpk_reader_fd(reader),
+				      bpk_tensor_off(tensor), bpk_tensor_size(tensor),
+				      error);
+	free(shape);
+	return result;
+}
+
+/* One with bytes or a description of its own. */
+static int add_edited_tensor(struct contents *contents, struct bpk_writer *writer,
+			     const struct item *item, struct bpk_error *error)
+{
+	uint64_t size = item_data_size(contents->overlay, item), length, off = 0;
+	const struct bpk_reader *reader = contents->overlay->reader;
+	int fd = item->staged ? item->staged->fd : bpk_reader_fd(reader);
+	struct bpk_tensor_desc desc = {
+		.name = item->name,
+		.name_size = item->name_size,
+		.dtype = item->dtype,
+		.dtype_cbor = item->dtype_cbor,
+		.dtype_cbor_size = item->dtype_cbor_size,
+		.has_param_id = item->has_param_id,
+		.param_id = item->param_id,
+	};
+
+	item_shape(contents->overlay, item, &length, &desc.shape, &desc.rank);
+	if (item->described != NO_BASE)
+		desc.extra = bpk_tensor_extra(
+			bpk_reader_tensor(contents->overlay->reader, item->described),
+			&desc.extra_size, &desc.extra_count);
+	if (!item->staged) {
+		off = bpk_tensor_off(bpk_reader_tensor(reader, item->base));
+	} else {
+		if (bpk_grow((void **)&contents->sources, &contents->source_capacity,
+			     contents->source_count + 1, sizeof(*contents->sources)))
+			return no_memory(error);
+		contents->sources[contents->source_count++] = staged_ref(item->staged);
+		item->staged->frozen++;
+	}
+	bpk_writer_allow_odd_sizes(writer, item->described != NO_BASE);
+	return bpk_writer_add_range(writer, &desc, fd, off, size, error);
+}
+
+/* @entry goes into the pack; within a kind in name order. */
+static int freeze(struct contents *contents, const struct entry *entry,
+		  struct bpk_error *error)
+{
+	if (frozen_add(&contents->frozen, contents->overlay, entry))
+		return no_memory(error);
+	return 0;
+}
+
+static int add_tensors(struct contents *contents, struct bpk_writer *writer,
+		       struct bpk_error *error)
+{
+	const struct overlay *overlay = contents->overlay;
+	size_t capacity = overlay->live[ITEM_TENSOR], count = 0;
+	struct source *sources = reallocarray(NULL, capacity + 1, sizeof(*sources));
+	struct entry entry;
+	int result = 0;
+
+	if (!sources)
+		return no_memory(error);
+	for (bool more = overlay_seek(overlay, ITEM_TENSOR, "", 0, &entry);
+	     more && count < capacity && !result;
+	     more = overlay_next(overlay, &entry, &entry)) {
+		struct source *source = &sources[count];
+		const struct item *item = entry.item;
+
+		/* Of what was only touched in npy/ there is nothing to leave out. */
+		if (item && overlay_invalid(overlay, item) &&
+		    (npy_draft_pending(item->draft) || !item_is_hollow(item)))
+			leave_out(contents, item);
+		if (entry.base == NO_BASE && !item_data_valid(overlay, item))
+			continue;
+		count++;
+		result = freeze(contents, &entry, error);
+		source->entry = entry;
+		source->order = entry.item ? entry.item->order : 0;
+		source->end = 0;
+		if (entry.base != NO_BASE) {
+			const struct bpk_tensor *tensor =
+				bpk_reader_tensor(contents->overlay->reader, entry.base);
+
+			source->order = bpk_tensor_off(tensor);
+			source->end = source->order + bpk_tensor_size(tensor);
+		}
+	}
+	qsort(sources, count, sizeof(*sources), by_order);
+	for (size_t i = 0; i < count && !result; i++) {
+		const struct item *item = sources[i].entry.item;
+
+		if (item && item_data_valid(overlay, item))
+			result = add_edited_tensor(contents, writer, item, error);
+		else
+			result = add_base_tensor(contents, writer, &sources[i], error);
+	}
+	free(sources);
+	return result;
+}
+
+static int add_scalars(struct contents *contents, struct bpk_writer *writer,
+		       struct bpk_error *error)
+{
+	const struct overlay *overlay = contents->overlay;
+	struct entry entry;
+	int result = 0;
+
+	for (bool more = overlay_seek(overlay, ITEM_SCALAR, "", 0, &entry);
+	     more && !result; more = overlay_next(overlay, &entry, &entry)) {
+		struct bpk_scalar_value value;
+		size_t size;
+		const char *name = entry_name(overlay, &entry, &size);
+
+		/* One that was only touched has no value to leave out. */
+		if (entry.item && entry.item->pending.active &&
+		    !entry.item->pending.refused)
+			leave_out(contents, entry.item);
+		if (entry.item && !entry.item->has_value)
+			continue;
+		value = entry.item ? entry.item->value
+				   : bpk_scalar_value(bpk_reader_scalar(
+					     contents->overlay->reader, entry.base));
+		result = freeze(contents, &entry, error);
+		if (!result)
+			result = bpk_writer_set_scalar(writer, name, size, value, error);
+	}
+	return result;
+}
+
+static int add_metadata(struct contents *contents, struct bpk_writer *writer,
+			struct bpk_error *error)
+{
+	const struct overlay *overlay = contents->overlay;
+	struct entry entry;
+	int result = 0;
+
+	for (bool more = overlay_seek(overlay, ITEM_METADATA, "", 0, &entry);
+	     more && !result; more = overlay_next(overlay, &entry, &entry)) {
+		size_t size, value_size;
+		const char *name = entry_name(overlay, &entry, &size), *value;
+
+		if (entry.item) {
+			if (overlay_invalid(overlay, entry.item))
+				leave_out(contents, entry.item);
+			value = entry.item->text->data;
+			value_size = entry.item->text->size;
+		} else {
+			value = bpk_metadata_value(
+				bpk_reader_metadata(contents->overlay->reader,
+						    entry.base),
+				&value_size);
+		}
+		result = freeze(contents, &entry, error);
+		if (!result)
+			result = bpk_writer_set_metadata(writer, name, size, value,
+							 value_size, error);
+	}
+	return result;
+}
+
+int contents_collect(struct contents *contents, struct overlay *overlay,
+		     struct bpk_writer *writer, struct bpk_error *error)
+{
+	size_t size, count;
+	const void *extra = bpk_reader_extra(overlay->reader, &size, &count);
+	int result;
+
+	contents->overlay = overlay;
+	contents->frozen.stamp = overlay->stamp;
+	result = add_tensors(contents, writer, error);
+	if (!result)
+		result = add_scalars(contents, writer, error);
+	if (!result)
+		result = add_metadata(contents, writer, error);
+	if (!result && extra)
+		result = bpk_writer_set_extra(writer, extra, size, count, error);
+	return result;
+}
+
+void contents_release(struct contents *contents)
+{
+	for (size_t i = 0; i < contents->source_count; i++)
+		contents->sources[i]->frozen--;
+	frozen_done(&contents->frozen, contents->overlay);
+}
+
+void contents_done(struct contents *contents)
+{
+	for (size_t i = 0; i < contents->source_count; i++)
+		staged_unref(contents->sources[i]);
+	free(contents->sources);
+}
