@@ -247,7 +247,9 @@ static enum status unmount(const char *mount_point, bool discard)
 	if (wait.report_fd < 0 || daemon <= 0 ||
 	    ioctl(mount_fd, CONTROL_REPORT_TO, name) < 0 ||
 	    ioctl(mount_fd, CONTROL_DISCARD, &drop) < 0) {
-		log_line("%s: no bpkfs is mounted there", mount_point);
+		log_line("%s: %s", mount_point,
+			 errno == EPERM ? "it is a mount of another user"
+					: "no bpkfs is mounted there");
 		goto out;
 	}
 	wait.process_fd = (int)syscall(SYS_pidfd_open, daemon, 0);

@@ -152,7 +152,7 @@ static enum status serve(struct daemon *daemon)
 		log_line("no memory");
 		status = STATUS_MOUNT_POINT;
 	} else {
-		status = channel_mount(&daemon->channel, daemon->point.path);
+		status = channel_mount(&daemon->channel, &daemon->point);
 	}
 	if (!status) {
 		if (chdir("/") < 0)

@@ -131,6 +131,14 @@ enum status mount_point_find(struct mount_point *point, const char *given)
 	return STATUS_OK;
 }
 
+bool mount_point_again(struct mount_point *point)
+{
+	if (mkdir(point->path, 0755) < 0)
+		return false;
+	point->made = true;
+	return true;
+}
+
 void mount_point_leave(struct mount_point *point)
 {
 	free(point->path);
