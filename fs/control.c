@@ -385,6 +385,8 @@ enum status control_status(const char *mount_point)
 		printf("the last commit: %s\n", info.message);
 	if (printed)
 		return STATUS_OK;
-	log_line("%s: %s", mount_point, strerror(errno));
+	log_line("%s: %s", mount_point,
+		 errno == ENOENT ? "a folder in a mount, and not where it is mounted"
+				 : strerror(errno));
 	return STATUS_MOUNT_POINT;
 }

@@ -279,6 +279,8 @@ int main(int argc, char **argv)
 	/* Some start their children with SIGCHLD ignored: then none can be waited for. */
 	signal(SIGCHLD, SIG_DFL);
 	signal(SIGPIPE, SIG_IGN);
+	/* A limit of the caller's is an error of write(2), not the end of all edits. */
+	signal(SIGXFSZ, SIG_IGN);
 	status = options_parse(&options, argc, argv);
 	if (!status) {
 		switch (options.command) {
