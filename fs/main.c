@@ -118,10 +118,14 @@ static enum status serve_mounted(struct daemon *daemon)
 			       .context = daemon };
 	int error = watch_start(&watch), served = 0;
 	enum status status;
+	bool hidden;
 
 	if (!error)
 		served = channel_serve(&daemon->channel, daemon->options->single_thread);
-	channel_unmount(&daemon->channel);
+	/* What lies over it would go in its place. */
+	hidden = !error && watch_is_elsewhere(&watch);
+	if (!hidden)
+		channel_unmount(&daemon->channel);
 	if (!error)
 		watch_end(&watch);
 	if (error || served < 0)
@@ -132,6 +136,9 @@ static enum status serve_mounted(struct daemon *daemon)
 			 sigabbrev_np(watch.signal));
 	else if (!watch.is_ready)
 		log_line("%s: unmounted before it was ready", daemon->point.path);
+	else if (hidden && watch.signal)
+		log_line("%s: ended, but not unmounted: something else lies over it",
+			 daemon->point.path);
 	notify_stopping(&daemon->notify);
 	status = finish(daemon);
 	return !error && watch.is_ready ? status : STATUS_MOUNT_POINT;

@@ -8,10 +8,9 @@ tree=$(oracle tree "$pack")
 cd "$T" || exit 1
 
 # A row is mounted, whole, unmounted; and what was there before is there after.
-shown() { # NAME MOUNT-POINT [MOUNTED-ON]
-    local at=${3:-$2} before after
+shown() { # NAME MOUNT-POINT
+    local at=$2 before after
     before=$(find "$T" -path "$T/log" -prune -o -print | sort)
-    # lib.sh's own ways want a path that is clean.
     if bpkfs "$pack" "$at" && [ "$(whole_tree "$at")" = "$tree" ]; then
         unmount "$1" "$at"
     else
@@ -54,7 +53,9 @@ cannot 10 'symbolic links' 'a link to itself' "$pack" "$T/loop"
 cannot 10 'not a directory' 'below a file' "$pack" "$T/file/x"
 cannot 10 'no such file' 'the folder above is missing' "$pack" "$T/no/where"
 text=$("$BPKFS" "$pack" /.. 2>&1)
-told 'the root' 10 'root' $? "$text"
+got=$?
+[ "$got" -ne 0 ] || for pid in $(strays); do kill "$pid"; done
+told 'the root' 10 'root' "$got" "$text"
 is 'the root has nothing mounted over it' "$(findmnt -rno FSTYPE / | grep -c bpkfs)" 0
 cannot 11 'symbolic links' 'a pack that is a link to itself' "$T/loop" "$mnt"
 cannot 12 'empty' 'a file of /proc' /proc/version "$mnt"
@@ -88,6 +89,23 @@ told '--unmount of a stale mount' 10 "daemon is gone.*-- '.*/sp ace'$" $? "$text
 sh -c "${text##*with: }"
 is 'what it says clears it' "$?$(findmnt -rn -M "$T/sp ace")" 0
 shown 'and then it can be used' "$T/sp ace"
+
+# What lies over it is not taken down in its place when a signal ends it.
+if is_root; then
+    mounted 'one that is covered' "$pack" "$T/real"
+    pid=${pids[$T/real]}
+    ok 'something else lies over it' tmpfs "$T/real"
+    echo there >"$T/real/precious"
+    kill "$pid"
+    daemon_ended "$T/real"
+    is 'what lies over it stays' "$(cat "$T/real/precious")" there
+    umount "$T/real"
+    text=$("$BPKFS" "$pack" "$T/real" 2>&1)
+    told 'and below is a mount without a daemon' 10 'daemon is gone' $? "$text"
+    umount "$T/real"
+else
+    skip 'what lies over it stays' 'needs root'
+fi
 
 # A daemon that had made its mount point removes it just when the next one mounts there.
 if [ -n "${BPKFS_AT_SYSCALL:-}" ] && is_root && "$BPKFS_AT_SYSCALL" fail mount 22 true; then
@@ -128,9 +146,11 @@ told 'two commands at once' 1 'exclude' $? "$text"
 if [ "$BPKFS_MODE" = daemon ]; then
     wrong= came=
     for files in 5 6 7 8 9 10 11 12 20; do
-        # It would wait for ever if the daemon kept the pipe.
-        text=$(timeout 60 bash -c "ulimit -n $files; exec timeout 20 \"\$@\"" - "$BPKFS" "$pack" "$mnt" 2>&1)
-        got=$?
+        (ulimit -n "$files"; exec timeout 20 "$BPKFS" "$pack" "$mnt") >"$T/log/few" 2>&1 </dev/null
+        got=$? text=$(cat "$T/log/few")
+        if is_mounted "$mnt"; then
+            wrong+=$(readlink "/proc/$(daemon_of "$mnt")/fd/"{0,1,2} | grep -vx /dev/null)
+        fi
         [ "$got" -ne 0 ] || came=$files
         case $got/$(is_mounted "$mnt" && echo mounted) in
         0/mounted) "$BPKFS" --unmount "$mnt" || wrong+="$files: no unmount "
