@@ -240,6 +240,20 @@ void channel_unmount(struct channel *channel)
 	fuse_session_unmount(channel->fuse);
 }
 
+void channel_abandon(struct channel *channel)
+{
+	int fds[2];
+
+	if (pipe2(fds, O_CLOEXEC) < 0)
+		return;
+	/* libfuse leaves the mount alone when its device is in error, as a pipe is that
+	 * nobody reads. */
+	close(fds[0]);
+	dup2(fds[1], fuse_session_fd(channel->fuse));
+	close(fds[1]);
+	fuse_session_unmount(channel->fuse);
+}
+
 void channel_close(struct channel *channel)
 {
 	if (!channel->fuse)

@@ -38,6 +38,9 @@ void channel_write_back(struct channel *channel, uint64_t id);
 void channel_stop(struct channel *channel);
 /* Unmount, if that has not happened yet; nobody is answered any more. */
 void channel_unmount(struct channel *channel);
+/* Instead, where something else lies over it, which would go in its place: cut the
+ * connection, and leave what is mounted. */
+void channel_abandon(struct channel *channel);
 void channel_close(struct channel *channel);
 
 #endif

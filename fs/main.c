@@ -123,8 +123,10 @@ static enum status serve_mounted(struct daemon *daemon)
 	if (!error)
 		served = channel_serve(&daemon->channel, daemon->options->single_thread);
 	/* What lies over it would go in its place. */
-	hidden = !error && watch_is_elsewhere(&watch);
-	if (!hidden)
+	hidden = !error && watch.signal && watch_is_elsewhere(&watch);
+	if (hidden)
+		channel_abandon(&daemon->channel);
+	else
 		channel_unmount(&daemon->channel);
 	if (!error)
 		watch_end(&watch);
@@ -136,7 +138,7 @@ static enum status serve_mounted(struct daemon *daemon)
 			 sigabbrev_np(watch.signal));
 	else if (!watch.is_ready)
 		log_line("%s: unmounted before it was ready", daemon->point.path);
-	else if (hidden && watch.signal)
+	else if (hidden)
 		log_line("%s: ended, but not unmounted: something else lies over it",
 			 daemon->point.path);
 	notify_stopping(&daemon->notify);
