@@ -67,17 +67,21 @@ static enum status await_child(int fd, pid_t child)
 
 enum status background_start(struct background *background, bool *ret_caller)
 {
-	int fds[2];
+	int fds[2], null;
 	pid_t child;
 
 	*ret_caller = true;
-	if (pipe2(fds, O_CLOEXEC) < 0 || (child = fork()) < 0) {
+	/* Opened now, while it can be told that it cannot: a daemon that keeps the
+	 * caller's output open keeps whoever reads that waiting. */
+	null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	if (null < 0 || pipe2(fds, O_CLOEXEC) < 0 || (child = fork()) < 0) {
 		log_line("cannot go to the background: %s", strerror(errno));
 		return STATUS_MOUNT_POINT;
 	}
 	if (child) {
 		enum status status;
 
+		close(null);
 		close(fds[1]);
 		status = await_child(fds[0], child);
 		close(fds[0]);
@@ -85,6 +89,7 @@ enum status background_start(struct background *background, bool *ret_caller)
 	}
 	close(fds[0]);
 	background->ready_fd = fds[1];
+	background->null_fd = null;
 	setsid();
 	*ret_caller = false;
 	return STATUS_OK;
@@ -93,17 +98,13 @@ enum status background_start(struct background *background, bool *ret_caller)
 bool background_ready(struct background *background)
 {
 	bool heard;
-	int null;
 
 	if (background->ready_fd < 0)
 		return true;
-	null = open("/dev/null", O_RDWR | O_CLOEXEC);
-	if (null >= 0) {
-		dup2(null, STDIN_FILENO);
-		dup2(null, STDOUT_FILENO);
-		dup2(null, STDERR_FILENO);
-		close(null);
-	}
+	dup2(background->null_fd, STDIN_FILENO);
+	dup2(background->null_fd, STDOUT_FILENO);
+	dup2(background->null_fd, STDERR_FILENO);
+	close(background->null_fd);
 	log_to_syslog();
 	heard = write(background->ready_fd, "", 1) == 1;
 	close(background->ready_fd);

@@ -12,6 +12,7 @@
 
 struct background {
 	int ready_fd; /* in the child: the caller waits at its other end; else -1 */
+	int null_fd;  /* in the child, until it is ready */
 };
 
 /* A process that was started with descriptors 0, 1 or 2 closed gets /dev/null there,

@@ -153,15 +153,19 @@ static int mount_quietly(struct fuse_session *fuse, const char *path, char *text
 	return result;
 }
 
-enum status channel_mount(struct channel *channel, const char *path)
+enum status channel_mount(struct channel *channel, struct mount_point *point)
 {
+	const char *path = point->path;
 	enum status status = check_device();
 	const char *hint = "";
 	char text[1024];
 
 	if (status)
 		return status;
-	if (mount_quietly(channel->fuse, path, text, sizeof(text)) == 0) {
+	/* A daemon that ends may just have removed the folder, which it had made. */
+	if (mount_quietly(channel->fuse, path, text, sizeof(text)) == 0 ||
+	    (mount_point_again(point) &&
+	     mount_quietly(channel->fuse, path, text, sizeof(text)) == 0)) {
 		if (text[0])
 			log_line("%s: %s", path, text);
 		fuse_set_log_func(pass_on_log);
@@ -238,6 +242,20 @@ int channel_serve(struct channel *channel, bool single_thread)
 
 void channel_unmount(struct channel *channel)
 {
+	fuse_session_unmount(channel->fuse);
+}
+
+void channel_abandon(struct channel *channel)
+{
+	int fds[2];
+
+	if (pipe2(fds, O_CLOEXEC) < 0)
+		return;
+	/* libfuse leaves the mount alone when its device is in error, as a pipe is that
+	 * nobody reads. */
+	close(fds[0]);
+	dup2(fds[1], fuse_session_fd(channel->fuse));
+	close(fds[1]);
 	fuse_session_unmount(channel->fuse);
 }
 

@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <stdint.h>
 
+#include "mount_point.h"
 #include "options.h"
 
 struct fuse_session;
@@ -22,10 +23,11 @@ struct channel {
  * table shows @source unless -o fsname says otherwise. 0 or -ENOMEM. */
 int channel_open(struct channel *channel, const struct options *options,
 		 const char *source, struct session *session);
-/* Mount on @path. STATUS_OK, or STATUS_MOUNT_POINT with one line that says why not
- * and what to do, whoever noticed: the kernel, libfuse or fusermount3. Called while
- * there is one thread: standard error is somewhere else meanwhile. */
-enum status channel_mount(struct channel *channel, const char *path);
+/* Mount on @point, which is made anew when it is gone. STATUS_OK, or STATUS_MOUNT_POINT
+ * with one line that says why not and what to do, whoever noticed: the kernel, libfuse or
+ * fusermount3. Called while there is one thread: standard error is somewhere else
+ * meanwhile. */
+enum status channel_mount(struct channel *channel, struct mount_point *point);
 /* Answer requests until the mount is gone or channel_stop(). 0 or -errno. */
 int channel_serve(struct channel *channel, bool single_thread);
 /* Have the kernel write what was stored in the file of that number through a shared
@@ -38,6 +40,9 @@ void channel_stop(struct channel *channel);
 int channel_device(const struct channel *channel);
 /* Unmount, if that has not happened yet; nobody is answered any more. */
 void channel_unmount(struct channel *channel);
+/* Instead, where something else lies over it, which would go in its place: cut the
+ * connection, and leave what is mounted. */
+void channel_abandon(struct channel *channel);
 void channel_close(struct channel *channel);
 
 #endif

@@ -247,7 +247,9 @@ static enum status unmount(const char *mount_point, bool discard)
 	if (wait.report_fd < 0 || daemon <= 0 ||
 	    ioctl(mount_fd, CONTROL_REPORT_TO, name) < 0 ||
 	    ioctl(mount_fd, CONTROL_DISCARD, &drop) < 0) {
-		log_line("%s: no bpkfs is mounted there", mount_point);
+		log_line("%s: %s", mount_point,
+			 errno == EPERM ? "it is a mount of another user"
+					: "no bpkfs is mounted there");
 		goto out;
 	}
 	wait.process_fd = (int)syscall(SYS_pidfd_open, daemon, 0);
@@ -383,6 +385,8 @@ enum status control_status(const char *mount_point)
 		printf("the last commit: %s\n", info.message);
 	if (printed)
 		return STATUS_OK;
-	log_line("%s: %s", mount_point, strerror(errno));
+	log_line("%s: %s", mount_point,
+		 errno == ENOENT ? "a folder in a mount, and not where it is mounted"
+				 : strerror(errno));
 	return STATUS_MOUNT_POINT;
 }

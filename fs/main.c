@@ -119,10 +119,16 @@ static enum status serve_mounted(struct daemon *daemon)
 			       .context = daemon };
 	int error = watch_start(&watch), served = 0;
 	enum status status;
+	bool hidden;
 
 	if (!error)
 		served = channel_serve(&daemon->channel, daemon->options->single_thread);
-	channel_unmount(&daemon->channel);
+	/* What lies over it would go in its place. */
+	hidden = !error && watch.signal && watch_is_elsewhere(&watch);
+	if (hidden)
+		channel_abandon(&daemon->channel);
+	else
+		channel_unmount(&daemon->channel);
 	if (!error)
 		watch_end(&watch);
 	if (error || served < 0)
@@ -133,6 +139,9 @@ static enum status serve_mounted(struct daemon *daemon)
 			 sigabbrev_np(watch.signal));
 	else if (!watch.is_ready)
 		log_line("%s: unmounted before it was ready", daemon->point.path);
+	else if (hidden)
+		log_line("%s: ended, but not unmounted: something else lies over it",
+			 daemon->point.path);
 	notify_stopping(&daemon->notify);
 	status = finish(daemon);
 	return !error && watch.is_ready ? status : STATUS_MOUNT_POINT;
@@ -153,7 +162,7 @@ static enum status serve(struct daemon *daemon)
 		log_line("no memory");
 		status = STATUS_MOUNT_POINT;
 	} else {
-		status = channel_mount(&daemon->channel, daemon->point.path);
+		status = channel_mount(&daemon->channel, &daemon->point);
 	}
 	if (!status) {
 		if (chdir("/") < 0)
@@ -280,6 +289,8 @@ int main(int argc, char **argv)
 	/* Some start their children with SIGCHLD ignored: then none can be waited for. */
 	signal(SIGCHLD, SIG_DFL);
 	signal(SIGPIPE, SIG_IGN);
+	/* A limit of the caller's is an error of write(2), not the end of all edits. */
+	signal(SIGXFSZ, SIG_IGN);
 	status = options_parse(&options, argc, argv);
 	if (!status) {
 		switch (options.command) {

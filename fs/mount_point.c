@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -31,10 +32,29 @@ static char *shell_word(const char *text)
 	return word;
 }
 
+/* Cut @path, something in a mount whose daemon is gone, down to where that is mounted. */
+static void cut_to_mount(char *path)
+{
+	struct statfs fs;
+	char *slash;
+
+	while ((slash = strrchr(path, '/')) && slash > path) {
+		*slash = '\0';
+		if (statfs(path, &fs) < 0 && errno == ENOTCONN)
+			continue;
+		*slash = '/';
+		break;
+	}
+}
+
 void mount_point_complain(const char *path, int error)
 {
-	char *word = error == ENOTCONN ? shell_word(path) : NULL;
+	char *top = error == ENOTCONN ? strdup(path) : NULL, *word = NULL;
 
+	if (top) {
+		cut_to_mount(top);
+		word = shell_word(top);
+	}
 	if (word)
 		log_line("%s: a mount whose daemon is gone; clear it with: fusermount3 "
 			 "-u -- %s",
@@ -42,34 +62,81 @@ void mount_point_complain(const char *path, int error)
 	else
 		log_line("%s: %s", path, strerror(error));
 	free(word);
+	free(top);
+}
+
+/* What is at @path: 0 or an errno. stat(2) may be answered from the kernel's memory
+ * after the daemon of a mount is gone; statfs(2) never is. */
+static int look(const char *path, struct stat *st)
+{
+	struct statfs fs;
+
+	if (stat(path, st) < 0)
+		return errno;
+	return statfs(path, &fs) < 0 && errno == ENOTCONN ? ENOTCONN : 0;
+}
+
+static enum status make(struct mount_point *point, const char *given, struct stat *st)
+{
+	int error;
+
+	if (mkdir(given, 0755) == 0) {
+		point->made = true;
+		return STATUS_OK;
+	}
+	error = errno;
+	/* Another process was faster. */
+	if (error == EEXIST && look(given, st) == 0)
+		return STATUS_OK;
+	log_line("%s: cannot make the mount point: %s", given,
+		 error == EEXIST ? "it is a symbolic link that leads nowhere"
+				 : strerror(error));
+	return STATUS_MOUNT_POINT;
+}
+
+static void unmake(struct mount_point *point, const char *given)
+{
+	if (point->made)
+		rmdir(given);
+	point->made = false;
 }
 
 enum status mount_point_find(struct mount_point *point, const char *given)
 {
-	struct stat st;
+	struct stat st = { .st_mode = S_IFDIR };
+	int error = look(given, &st);
 
-	if (stat(given, &st) < 0 && errno == ENOENT) {
-		if (mkdir(given, 0755) < 0) {
-			log_line("%s: cannot make the mount point: %s", given,
-				 strerror(errno));
-			return STATUS_MOUNT_POINT;
-		}
-		point->made = true;
-	} else if (stat(given, &st) < 0) {
-		mount_point_complain(given, errno);
+	if (error == ENOENT && make(point, given, &st) != STATUS_OK)
 		return STATUS_MOUNT_POINT;
-	} else if (!S_ISDIR(st.st_mode)) {
+	if (error && error != ENOENT) {
+		mount_point_complain(given, error);
+		return STATUS_MOUNT_POINT;
+	}
+	if (!S_ISDIR(st.st_mode)) {
 		log_line("%s: cannot mount there: not a folder", given);
 		return STATUS_MOUNT_POINT;
 	}
 	point->path = realpath(given, NULL);
-	if (point->path)
-		return STATUS_OK;
-	log_line("%s: %s", given, strerror(errno));
-	if (point->made)
-		rmdir(given);
-	point->made = false;
-	return STATUS_MOUNT_POINT;
+	if (!point->path) {
+		log_line("%s: %s", given, strerror(errno));
+		unmake(point, given);
+		return STATUS_MOUNT_POINT;
+	}
+	/* Nobody, and no umount(8), would ever get to what is mounted over it. */
+	if (strcmp(point->path, "/") == 0) {
+		log_line("%s: cannot mount there: it is the root of everything", given);
+		mount_point_leave(point);
+		return STATUS_MOUNT_POINT;
+	}
+	return STATUS_OK;
+}
+
+bool mount_point_again(struct mount_point *point)
+{
+	if (mkdir(point->path, 0755) < 0)
+		return false;
+	point->made = true;
+	return true;
 }
 
 void mount_point_leave(struct mount_point *point)

@@ -16,6 +16,8 @@ struct mount_point {
 
 /* Find @given, or make it when it is missing. Says what is wrong. */
 enum status mount_point_find(struct mount_point *point, const char *given);
+/* Make it if it has gone since it was found: is it there anew? */
+bool mount_point_again(struct mount_point *point);
 /* Free, and remove the folder if mount_point_find() made it and it is empty. */
 void mount_point_done(struct mount_point *point);
 /* Free; the folder stays for another process to remove. */

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/statvfs.h>
+#include <unistd.h>
 
 struct mount *ops_mount(fuse_req_t req)
 {
@@ -452,6 +453,14 @@ static void tell_info(struct mount *mount, struct control_info *ret_info)
 	*ret_info = info;
 }
 
+/* Of those who may look at the mount, whose it is. */
+static bool is_owner(fuse_req_t req)
+{
+	uid_t uid = fuse_req_ctx(req)->uid;
+
+	return uid == 0 || uid == getuid();
+}
+
 static void ops_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned int command, void *arg,
 		      struct fuse_file_info *fi, unsigned flags, const void *in,
 		      size_t in_size, size_t out_size)
@@ -465,7 +474,10 @@ static void ops_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned int command, void
 	(void)arg;
 	(void)fi;
 	(void)flags;
-	if (command == CONTROL_REPORT_TO && in_size == CONTROL_NAME_SIZE) {
+	if ((command == CONTROL_REPORT_TO || command == CONTROL_DISCARD) &&
+	    !is_owner(req)) {
+		fuse_reply_err(req, EPERM);
+	} else if (command == CONTROL_REPORT_TO && in_size == CONTROL_NAME_SIZE) {
 		pthread_mutex_lock(&mount->lock);
 		memcpy(session->report_to, in, CONTROL_NAME_SIZE);
 		session->report_to[CONTROL_NAME_SIZE - 1] = '\0';

@@ -334,6 +334,7 @@ enum status options_parse(struct options *options, int argc, char **argv)
 		{ "version", no_argument, NULL, 'V' },
 		{ NULL, 0, NULL, 0 },
 	};
+	unsigned wants = 0;
 	int letter, wanted;
 
 	*options = (struct options) { .file_mask = 0, .folder_mask = 0 };
@@ -355,15 +356,19 @@ enum status options_parse(struct options *options, int argc, char **argv)
 			options->single_thread = true;
 			break;
 		case 'u':
+			wants |= 1U << COMMAND_UNMOUNT;
 			options->command = COMMAND_UNMOUNT;
 			break;
 		case 'c':
+			wants |= 1U << COMMAND_COMMIT;
 			options->command = COMMAND_COMMIT;
 			break;
 		case 'D':
+			wants |= 1U << COMMAND_DISCARD;
 			options->command = COMMAND_DISCARD;
 			break;
 		case 'S':
+			wants |= 1U << COMMAND_STATUS;
 			options->command = COMMAND_STATUS;
 			break;
 		case 'h':
@@ -385,6 +390,12 @@ enum status options_parse(struct options *options, int argc, char **argv)
 					 argv[optind - 1]);
 			return STATUS_USAGE;
 		}
+	}
+	/* To commit what was to be dropped, or the other way, is no guess to make. */
+	if (wants & (wants - 1)) {
+		log_line(
+			"--unmount, --commit, --discard and --status exclude each other");
+		return STATUS_USAGE;
 	}
 	wanted = options->command == COMMAND_MOUNT ? 2 : 1;
 	if (argc - optind != wanted) {

@@ -81,8 +81,10 @@ static bool become_ready(struct watch *watch)
 	watch->device[1] = asked.st.stx_dev_minor;
 	read_ahead_set(asked.st.stx_dev_major, asked.st.stx_dev_minor);
 	watch->signal = signals_read(watch->signal_fd);
-	watch->is_ready = !watch->signal && watch->ready(watch->context);
-	return watch->is_ready;
+	if (watch->signal || !watch->ready(watch->context))
+		return false;
+	__atomic_store_n(&watch->is_ready, true, __ATOMIC_RELEASE);
+	return true;
 }
 
 static bool in_use(struct watch *watch)
@@ -99,15 +101,16 @@ static bool in_use(struct watch *watch)
 	return used;
 }
 
-/* Unless another mount lies there by now. No request is made of our own mount. */
-static void unmount_if_ours(const struct watch *watch)
+/* No request is made of our own mount. */
+bool watch_is_elsewhere(const struct watch *watch)
 {
 	struct statx st;
 
-	if (statx(AT_FDCWD, watch->path, AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, 0, &st) ==
-		    0 &&
-	    st.stx_dev_major == watch->device[0] && st.stx_dev_minor == watch->device[1])
-		(void)mount_point_detach(watch->path);
+	return __atomic_load_n(&watch->is_ready, __ATOMIC_ACQUIRE) &&
+	       statx(AT_FDCWD, watch->path, AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, 0,
+		     &st) == 0 &&
+	       (st.stx_dev_major != watch->device[0] ||
+		st.stx_dev_minor != watch->device[1]);
 }
 
 static void look(struct watch *watch)
@@ -116,8 +119,9 @@ static void look(struct watch *watch)
 
 	if (in_use(watch))
 		watch->used_ms = now;
-	else if (now - watch->used_ms >= (int64_t)watch->timeout * 1000)
-		unmount_if_ours(watch);
+	else if (now - watch->used_ms >= (int64_t)watch->timeout * 1000 &&
+		 !watch_is_elsewhere(watch))
+		(void)mount_point_detach(watch->path);
 }
 
 static void *run(void *context)

@@ -44,8 +44,11 @@ struct watch {
 
 /* Start when mounted, before serving; 0 or -errno. */
 int watch_start(struct watch *watch);
-/* When serving is over and what is mounted was taken down, so that no request of
- * ours can hang: wait for the thread's end. */
+/* What is seen at its path is something else: it was unmounted, or another mount lies
+ * over it, which must not be unmounted in its place. From any thread. */
+bool watch_is_elsewhere(const struct watch *watch);
+/* When serving is over and what is mounted was taken down if it can be, so that no
+ * request of ours can hang: wait for the thread's end. */
 void watch_end(struct watch *watch);
 
 #endif

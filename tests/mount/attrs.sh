@@ -306,5 +306,17 @@ for spec in "$golden"/*.json; do
     if [ -n "$flat" ]; then flat=; else flat=--flat; fi
 done
 
+# A shape of 40 000 dimensions: the kernel hands out no value of more than 64 KiB.
+"$PYTHON" -c 'import json
+print(json.dumps({"tensors": [{"name": "w", "dtype": "U8", "shape": [1] * 40000}]}))' >"$T/ranks.json"
+oracle make "$T/ranks.json" "$T/ranks.bpk"
+mkdir -p "$T/ranks"
+mounted 'many dimensions: mount' "$T/ranks.bpk" "$T/ranks"
+is 'many dimensions: what can be read is listed' \
+    "$(getfattr --absolute-names -d "$T/ranks/tensors/w" 2>&1 | grep -v '^#' | cut -d= -f1)" \
+    $'user.bpk.dtype\nuser.bpk.offset'
+ok 'many dimensions: a copy succeeds' cp -a "$T/ranks/npy" "$T/ranks.copy"
+unmount 'many dimensions: unmount' "$T/ranks"
+
 is 'nothing is left beside the packs' "$(ls -A "$T" | grep '^\.')" ''
 done_testing
