@@ -3,7 +3,7 @@
  */
 #include "commit.h"
 #include "base.h"
-#include "contents.h"
+#include "collect.h"
 #include "edit.h"
 #include "error.h"
 #include "journal.h"
@@ -24,7 +24,7 @@ struct commit {
 	struct mount *mount;
 	int (*progress)(void *context, uint64_t done, uint64_t total);
 	void *context;
-	struct contents contents;
+	struct collected collected;
 	struct pack *made; /* the new pack, as it was read back */
 	bool changed;	   /* the pack is another file now */
 };
@@ -87,7 +87,7 @@ static int write_pack(struct commit *commit, struct bpk_error *error)
 	pthread_mutex_lock(&mount->lock);
 	/* Ranges are copied from it after the lock is let go. */
 	old = pack_ref(mount->overlay.pack);
-	result = contents_collect(&commit->contents, &mount->overlay, writer, error);
+	result = collect_overlay(&commit->collected, &mount->overlay, writer, error);
 	pthread_mutex_unlock(&mount->lock);
 	if (!result)
 		result = bpk_writer_write_file(writer, mount->target.path, &options,
@@ -123,8 +123,8 @@ static int go_over(struct commit *commit)
 	int error;
 
 	pthread_mutex_lock(&mount->lock);
-	error = mount_rebase(mount, commit->made, &commit->contents.frozen);
-	contents_release(&commit->contents);
+	error = mount_rebase(mount, commit->made, &commit->collected.frozen);
+	collected_release(&commit->collected);
 	pthread_mutex_unlock(&mount->lock);
 	if (!error)
 		target_is_pack(&mount->target, commit->made);
@@ -175,9 +175,9 @@ static enum status tell_failure(struct commit *commit, const struct bpk_error *e
 static void tell_left_out(const struct commit *commit, char *message, size_t size)
 {
 	snprintf(message, size, "%s: committed, but %zu invalid edit%s left out: %s",
-		 commit->mount->target.path, commit->contents.left_out_count,
-		 commit->contents.left_out_count == 1 ? " was" : "s were",
-		 commit->contents.left_out);
+		 commit->mount->target.path, commit->collected.left_out_count,
+		 commit->collected.left_out_count == 1 ? " was" : "s were",
+		 commit->collected.left_out);
 }
 
 /* One commit; the writer lock is held. */
@@ -198,7 +198,7 @@ static enum status run(struct mount *mount, bool live,
 		result = write_pack(&commit, &error);
 	if (result)
 		status = tell_failure(&commit, &error, message, sizeof(message));
-	else if (commit.contents.left_out_count)
+	else if (commit.collected.left_out_count)
 		status = STATUS_INVALID_LEFT_OUT;
 	if (status == STATUS_INVALID_LEFT_OUT)
 		tell_left_out(&commit, message, sizeof(message));
@@ -221,14 +221,14 @@ static enum status run(struct mount *mount, bool live,
 		}
 	} else {
 		pthread_mutex_lock(&mount->lock);
-		contents_release(&commit.contents);
+		collected_release(&commit.collected);
 		pthread_mutex_unlock(&mount->lock);
 	}
 	if (in_place)
 		mount->target.unsure = unsure;
 	if (!unsure)
 		journal_settle(mount, in_place, live);
-	contents_done(&commit.contents);
+	collected_done(&commit.collected);
 	pack_unref(commit.made);
 	report(mount, status, result, message);
 	*ret_in_place = in_place;

@@ -1,10 +1,10 @@
 /*
- * contents.c - see contents.h.
+ * collect.c - see collect.h.
  *
  * Order of the data: what the pack had, in the pack's own order whatever was
  * renamed or rewritten, then what was made, in the order of making.
  */
-#include "contents.h"
+#include "collect.h"
 #include "base.h"
 #include "error.h"
 #include "npy_draft.h"
@@ -39,20 +39,20 @@ static int by_order(const void *a, const void *b)
 	return x->entry.base < y->entry.base ? -1 : x->entry.base > y->entry.base;
 }
 
-static void leave_out(struct contents *contents, const struct item *item)
+static void leave_out(struct collected *collected, const struct item *item)
 {
 	char quoted[BPK_QUOTE_SIZE];
-	size_t at = strlen(contents->left_out);
+	size_t at = strlen(collected->left_out);
 
-	contents->left_out_count++;
-	snprintf(contents->left_out + at, sizeof(contents->left_out) - at, "%s%s",
+	collected->left_out_count++;
+	snprintf(collected->left_out + at, sizeof(collected->left_out) - at, "%s%s",
 		 at ? ", " : "", bpk_quote(quoted, item->name, item->name_size));
 }
 
-static int add_base_tensor(struct contents *contents, struct bpk_writer *writer,
+static int add_base_tensor(struct collected *collected, struct bpk_writer *writer,
 			   const struct source *source, struct bpk_error *error)
 {
-	const struct bpk_reader *reader = contents->overlay->reader;
+	const struct bpk_reader *reader = collected->overlay->reader;
 	const struct bpk_tensor *tensor = bpk_reader_tensor(reader, source->entry.base);
 	struct bpk_tensor_desc desc;
 	uint64_t *shape;
@@ -75,11 +75,11 @@ static int add_base_tensor(struct contents *contents, struct bpk_writer *writer,
 }
 
 /* One with bytes or a description of its own. */
-static int add_edited_tensor(struct contents *contents, struct bpk_writer *writer,
+static int add_edited_tensor(struct collected *collected, struct bpk_writer *writer,
 			     const struct item *item, struct bpk_error *error)
 {
-	uint64_t size = item_data_size(contents->overlay, item), length, off = 0;
-	const struct bpk_reader *reader = contents->overlay->reader;
+	uint64_t size = item_data_size(collected->overlay, item), length, off = 0;
+	const struct bpk_reader *reader = collected->overlay->reader;
 	int fd = item->staged ? item->staged->fd : bpk_reader_fd(reader);
 	struct bpk_tensor_desc desc = {
 		.name = item->name,
@@ -91,18 +91,18 @@ static int add_edited_tensor(struct contents *contents, struct bpk_writer *write
 		.param_id = item->param_id,
 	};
 
-	item_shape(contents->overlay, item, &length, &desc.shape, &desc.rank);
+	item_shape(collected->overlay, item, &length, &desc.shape, &desc.rank);
 	if (item->described != NO_BASE)
 		desc.extra = bpk_tensor_extra(
-			bpk_reader_tensor(contents->overlay->reader, item->described),
+			bpk_reader_tensor(collected->overlay->reader, item->described),
 			&desc.extra_size, &desc.extra_count);
 	if (!item->staged) {
 		off = bpk_tensor_off(bpk_reader_tensor(reader, item->base));
 	} else {
-		if (bpk_grow((void **)&contents->sources, &contents->source_capacity,
-			     contents->source_count + 1, sizeof(*contents->sources)))
+		if (bpk_grow((void **)&collected->sources, &collected->source_capacity,
+			     collected->source_count + 1, sizeof(*collected->sources)))
 			return no_memory(error);
-		contents->sources[contents->source_count++] = staged_ref(item->staged);
+		collected->sources[collected->source_count++] = staged_ref(item->staged);
 		item->staged->frozen++;
 	}
 	bpk_writer_allow_odd_sizes(writer, item->described != NO_BASE);
@@ -110,18 +110,18 @@ static int add_edited_tensor(struct contents *contents, struct bpk_writer *write
 }
 
 /* @entry goes into the pack; within a kind in name order. */
-static int freeze(struct contents *contents, const struct entry *entry,
+static int freeze(struct collected *collected, const struct entry *entry,
 		  struct bpk_error *error)
 {
-	if (frozen_add(&contents->frozen, contents->overlay, entry))
+	if (frozen_add(&collected->frozen, collected->overlay, entry))
 		return no_memory(error);
 	return 0;
 }
 
-static int add_tensors(struct contents *contents, struct bpk_writer *writer,
+static int add_tensors(struct collected *collected, struct bpk_writer *writer,
 		       struct bpk_error *error)
 {
-	const struct overlay *overlay = contents->overlay;
+	const struct overlay *overlay = collected->overlay;
 	size_t capacity = overlay->live[ITEM_TENSOR], count = 0;
 	struct source *sources = reallocarray(NULL, capacity + 1, sizeof(*sources));
 	struct entry entry;
@@ -138,17 +138,17 @@ static int add_tensors(struct contents *contents, struct bpk_writer *writer,
 		/* Of what was only touched in npy/ there is nothing to leave out. */
 		if (item && overlay_invalid(overlay, item) &&
 		    (npy_draft_pending(item->draft) || !item_is_hollow(item)))
-			leave_out(contents, item);
+			leave_out(collected, item);
 		if (entry.base == NO_BASE && !item_data_valid(overlay, item))
 			continue;
 		count++;
-		result = freeze(contents, &entry, error);
+		result = freeze(collected, &entry, error);
 		source->entry = entry;
 		source->order = entry.item ? entry.item->order : 0;
 		source->end = 0;
 		if (entry.base != NO_BASE) {
 			const struct bpk_tensor *tensor =
-				bpk_reader_tensor(contents->overlay->reader, entry.base);
+				bpk_reader_tensor(collected->overlay->reader, entry.base);
 
 			source->order = bpk_tensor_off(tensor);
 			source->end = source->order + bpk_tensor_size(tensor);
@@ -159,18 +159,18 @@ static int add_tensors(struct contents *contents, struct bpk_writer *writer,
 		const struct item *item = sources[i].entry.item;
 
 		if (item && item_data_valid(overlay, item))
-			result = add_edited_tensor(contents, writer, item, error);
+			result = add_edited_tensor(collected, writer, item, error);
 		else
-			result = add_base_tensor(contents, writer, &sources[i], error);
+			result = add_base_tensor(collected, writer, &sources[i], error);
 	}
 	free(sources);
 	return result;
 }
 
-static int add_scalars(struct contents *contents, struct bpk_writer *writer,
+static int add_scalars(struct collected *collected, struct bpk_writer *writer,
 		       struct bpk_error *error)
 {
-	const struct overlay *overlay = contents->overlay;
+	const struct overlay *overlay = collected->overlay;
 	struct entry entry;
 	int result = 0;
 
@@ -183,23 +183,23 @@ static int add_scalars(struct contents *contents, struct bpk_writer *writer,
 		/* One that was only touched has no value to leave out. */
 		if (entry.item && entry.item->pending.active &&
 		    !entry.item->pending.refused)
-			leave_out(contents, entry.item);
+			leave_out(collected, entry.item);
 		if (entry.item && !entry.item->has_value)
 			continue;
 		value = entry.item ? entry.item->value
 				   : bpk_scalar_value(bpk_reader_scalar(
-					     contents->overlay->reader, entry.base));
-		result = freeze(contents, &entry, error);
+					     collected->overlay->reader, entry.base));
+		result = freeze(collected, &entry, error);
 		if (!result)
 			result = bpk_writer_set_scalar(writer, name, size, value, error);
 	}
 	return result;
 }
 
-static int add_metadata(struct contents *contents, struct bpk_writer *writer,
+static int add_metadata(struct collected *collected, struct bpk_writer *writer,
 			struct bpk_error *error)
 {
-	const struct overlay *overlay = contents->overlay;
+	const struct overlay *overlay = collected->overlay;
 	struct entry entry;
 	int result = 0;
 
@@ -210,16 +210,16 @@ static int add_metadata(struct contents *contents, struct bpk_writer *writer,
 
 		if (entry.item) {
 			if (overlay_invalid(overlay, entry.item))
-				leave_out(contents, entry.item);
+				leave_out(collected, entry.item);
 			value = entry.item->text->data;
 			value_size = entry.item->text->size;
 		} else {
 			value = bpk_metadata_value(
-				bpk_reader_metadata(contents->overlay->reader,
+				bpk_reader_metadata(collected->overlay->reader,
 						    entry.base),
 				&value_size);
 		}
-		result = freeze(contents, &entry, error);
+		result = freeze(collected, &entry, error);
 		if (!result)
 			result = bpk_writer_set_metadata(writer, name, size, value,
 							 value_size, error);
@@ -227,35 +227,35 @@ static int add_metadata(struct contents *contents, struct bpk_writer *writer,
 	return result;
 }
 
-int contents_collect(struct contents *contents, struct overlay *overlay,
-		     struct bpk_writer *writer, struct bpk_error *error)
+int collect_overlay(struct collected *collected, struct overlay *overlay,
+		    struct bpk_writer *writer, struct bpk_error *error)
 {
 	size_t size, count;
 	const void *extra = bpk_reader_extra(overlay->reader, &size, &count);
 	int result;
 
-	contents->overlay = overlay;
-	contents->frozen.stamp = overlay->stamp;
-	result = add_tensors(contents, writer, error);
+	collected->overlay = overlay;
+	collected->frozen.stamp = overlay->stamp;
+	result = add_tensors(collected, writer, error);
 	if (!result)
-		result = add_scalars(contents, writer, error);
+		result = add_scalars(collected, writer, error);
 	if (!result)
-		result = add_metadata(contents, writer, error);
+		result = add_metadata(collected, writer, error);
 	if (!result && extra)
 		result = bpk_writer_set_extra(writer, extra, size, count, error);
 	return result;
 }
 
-void contents_release(struct contents *contents)
+void collected_release(struct collected *collected)
 {
-	for (size_t i = 0; i < contents->source_count; i++)
-		contents->sources[i]->frozen--;
-	frozen_done(&contents->frozen, contents->overlay);
+	for (size_t i = 0; i < collected->source_count; i++)
+		collected->sources[i]->frozen--;
+	frozen_done(&collected->frozen, collected->overlay);
 }
 
-void contents_done(struct contents *contents)
+void collected_done(struct collected *collected)
 {
-	for (size_t i = 0; i < contents->source_count; i++)
-		staged_unref(contents->sources[i]);
-	free(contents->sources);
+	for (size_t i = 0; i < collected->source_count; i++)
+		staged_unref(collected->sources[i]);
+	free(collected->sources);
 }

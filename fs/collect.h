@@ -1,17 +1,17 @@
 /*
- * contents.h - what a new pack is made of: the overlay's entries as they are at one
+ * collect.h - what a new pack is made of: the overlay's entries as they are at one
  * moment, given to a writer; which of them those were, for the mount to go over to
  * the new pack; and which edits could not be among them.
  *
  * Zero it; then collect, release (if that was collected, with the lock), done.
  */
-#ifndef BPKFS_CONTENTS_H
-#define BPKFS_CONTENTS_H
+#ifndef BPKFS_COLLECT_H
+#define BPKFS_COLLECT_H
 
 #include "rebase.h"
 #include "staging.h"
 
-struct contents {
+struct collected {
 	struct overlay *overlay;
 	struct frozen frozen;	 /* what goes into the new pack */
 	struct staged **sources; /* staged files that are copied: references */
@@ -21,13 +21,13 @@ struct contents {
 	size_t left_out_count;
 };
 
-/* With the mount's lock. From here on edits go elsewhere, until contents_release(). 0, or
- * -errno with what is wrong in @error. */
-int contents_collect(struct contents *contents, struct overlay *overlay,
-		     struct bpk_writer *writer, struct bpk_error *error);
+/* With the mount's lock. From here on edits go elsewhere, until collected_release(). 0,
+ * or -errno with what is wrong in @error. */
+int collect_overlay(struct collected *collected, struct overlay *overlay,
+		    struct bpk_writer *writer, struct bpk_error *error);
 /* The writer is done with them. With the mount's lock; also after a failure. */
-void contents_release(struct contents *contents);
+void collected_release(struct collected *collected);
 /* Let go of the rest; without the lock. */
-void contents_done(struct contents *contents);
+void collected_done(struct collected *collected);
 
 #endif
