@@ -40,6 +40,7 @@ test      cmd:mksquashfs                 squashfs-tools
 test      file:/sbin/mkfs.xfs            xfsprogs
 test      file:/sbin/mkfs.btrfs          btrfs-progs
 test      cmd:mandoc                     mandoc
+test      cmd:valgrind                   valgrind
 test      cmd:groff                      groff-base
 ci        cmd:clang                      clang
 ci        clang-sanitizers               libclang-rt-dev
