@@ -300,10 +300,18 @@ else
 fi
 unmount 'in a pack: unmount of the outer one' "$T/outer"
 
+# The kernel must not read all of it ahead.
+little_ahead() {
+    local ahead=/sys/class/bdi/$(stat -c %Hd:%Ld "$1")/read_ahead_kb
+    [ ! -w "$ahead" ] || echo 128 >"$ahead"
+}
 mounted 'a daemon below: mount' "$T/outer.bpk" "$T/outer"
+little_ahead "$T/outer"
 mkdir "$T/staging" # not on what will hang
 mounted 'a daemon below: mount on it' "$T/outer/tensors/inner/bpk" "$T/inner"
+little_ahead "$T/inner"
 mounted 'a daemon below: writable' -o "rw,staging=$T/staging" "$T/outer/tensors/inner.bpk" "$T/writer"
+little_ahead "$T/writer"
 # Read as much as the mount itself needs, no tensor: what the kernel has not read yet.
 below=${pids[$T/outer]}
 if [ "$BPKFS_THREADS" = multi ]; then

@@ -65,6 +65,34 @@ image ext4 32m mkfs.ext4 -q -F
 image xfs 300m mkfs.xfs -q
 image btrfs 128m mkfs.btrfs -q
 
+# 90 GiB, nearly all of them holes: an edit shares their blocks.
+truncate -s 400m "$T/image"
+if command -v mkfs.xfs >/dev/null && mkfs.xfs -q -m reflink=1 "$T/image" >/dev/null 2>&1 &&
+    mount -o loop "$T/image" "$T/disk" 2>/dev/null; then
+    others+=("$T/disk")
+    pack=$T/disk/p.bpk mnt=$T/mnt
+    scale_py=$top/tests/support/scale.py
+    PYTHONPATH=$top/tests/support PYTHONDONTWRITEBYTECODE=1 "$PYTHON" "$scale_py" large "$pack"
+    mounted '90 GiB: mount' "$pack" "$mnt"
+    is '90 GiB: that large' "$(cat "$mnt"/index.tsv | awk '{ sum += $4 } END { print sum / 2 ^ 30 }')" 90
+    is '90 GiB: the first bytes' "$(head -c 5 "$mnt/tensors/t0")" first
+    is '90 GiB: the last bytes' "$(tail -c 4 "$mnt/tensors/t8")" last
+    is '90 GiB: and of pack.safetensors' "$(tail -c 4 "$mnt/pack.safetensors")" last
+    unmount '90 GiB: unmount' "$mnt"
+    mounted '90 GiB: writable' -o rw "$pack" "$mnt"
+    ok '90 GiB: edit of a scalar' put "$mnt/scalars/x" 0.5
+    ok '90 GiB: commit' "$BPKFS" --commit "$mnt"
+    is '90 GiB: the first and the last bytes' "$(head -c 5 "$mnt/tensors/t0") $(tail -c 4 "$mnt/tensors/t8")" 'first last'
+    unmount '90 GiB: unmount after it' "$mnt"
+    is '90 GiB: the edit is in, and the size is the same' \
+        "$("$BPK_DUMP" "$pack" | grep -c '"x":{"bits":"0x3fe0000000000000"}') $(($(stat -c %s "$pack") >> 30))" '1 90'
+    ok '90 GiB: hardly a block was written' test "$(stat -c %b "$pack")" -lt 2048
+    ok '90 GiB: the file system is free' umount "$T/disk"
+else
+    skip '90 GiB' 'no xfs that shares blocks can be mounted here'
+fi
+rm -f "$T/image"
+
 # Overlays: a pack of the lower layer, which a commit or somebody else copies up.
 overlay() {
     tmpfs "$T/layers" size=32m || return

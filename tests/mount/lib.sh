@@ -195,7 +195,8 @@ bpkfs() {
     if [ "$BPKFS_THREADS" = single ]; then flags+=(-s); fi
     if [ "$BPKFS_MODE" = foreground ]; then
         # The shell has its background jobs ignore SIGINT: bpkfs heeds it all the same.
-        ${BPKFS_UNDER:-} "$BPKFS" -f "${flags[@]}" "$@" \
+        # Not so SIGHUP, which whoever started this may have had ignored.
+        env --default-signal=HUP ${BPKFS_UNDER:-} "$BPKFS" -f "${flags[@]}" "$@" \
             >"$log.out" 2>"$log.err" </dev/null &
         local pid=$!
         timeout 60 "$BPKFS_WAIT_FOR" mounted "$at" "$pid"

@@ -2,10 +2,12 @@
 """Packs with many, deep, long and awkward names, for tests/mount/scale.sh.
 
     scale.py cuts OUT.bpk        names that are cut, many of them of one hash
+    scale.py large OUT.bpk       90 GiB of holes, but for a few bytes at both ends
     scale.py many OUT.bpk        3000 tensors, in folders as a large model has them
     scale.py npy MOUNT PACK      compares npy/ with the pack: names, and where bytes end
 """
 import os
+import struct
 import sys
 
 import collide
@@ -39,6 +41,20 @@ def many():
             "scalars": {}, "metadata": {}}
 
 
+def large(path):
+    size, count = 10 << 30, 9
+    tensors = {f"t{i}": {"dtype": "U8", "shape": [size],
+                         "data_offsets": [i * size, (i + 1) * size]} for i in range(count)}
+    metadata = oracle.encode({"tensors": tensors, "scalars": {"x": {"Float": 0.25}}})
+    start = oracle.align(10 + len(metadata))
+    with open(path, "wb") as file:
+        file.write(b"NRUB" + struct.pack("<HI", 1, len(metadata)) + metadata)
+        file.seek(start)
+        file.write(b"first")
+        file.seek(start + count * size - 4)
+        file.write(b"last")
+
+
 def npy(mount, path):
     pack = oracle.Pack(path)
     want = dict((shown, name) for name, shown in
@@ -60,6 +76,8 @@ def npy(mount, path):
 
 def main(args):
     kinds = {"cuts": cuts, "many": many}
+    if args[:1] == ["large"] and len(args) == 2:
+        sys.exit(large(args[1]))
     if args[:1] == ["npy"] and len(args) == 3:
         sys.exit(npy(*args[1:]))
     if len(args) != 2 or args[0] not in kinds:
