@@ -281,7 +281,7 @@ else
         fresh early
         rm -r "$mnt"
         mounts+=("$mnt")
-        "$BPKFS_AT_SYSCALL" hold mount "$T/reached" "$T/go" "$BPKFS" "${flags[@]}" -o rw "$pack" "$mnt" \
+        env --default-signal=HUP "$BPKFS_AT_SYSCALL" hold mount "$T/reached" "$T/go" "$BPKFS" "${flags[@]}" -o rw "$pack" "$mnt" \
             >"$T/log/early" 2>&1 &
         caller=$!
         read -r -t 60 pid <"$T/reached"
