@@ -45,6 +45,11 @@ void mount_edited(struct mount *mount)
 	mount->edits++;
 }
 
+void mount_goes_on(struct mount *mount)
+{
+	mount->discard = false;
+}
+
 int mount_rendered(struct mount *mount, enum rendered_kind kind,
 		   struct rendered **ret_rendered)
 {

@@ -75,6 +75,9 @@ void mount_done(struct mount *mount);
 
 /* An edit is made: what was rendered before is of the past. Locked. */
 void mount_edited(struct mount *mount);
+/* Somebody begins another edit: what --discard was to drop was not the end, should it
+ * have been killed before the mount went. Locked. */
+void mount_goes_on(struct mount *mount);
 /* The file that describes the pack as it is now, borrowed until the next edit.
  * Locked; the errors of rendered_new(). */
 int mount_rendered(struct mount *mount, enum rendered_kind kind,

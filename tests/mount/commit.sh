@@ -100,6 +100,18 @@ ok 'with the right one back it commits' "$BPKFS" --commit "$mnt"
 is 'the edit is in' "$(oracle scalar "$pack" lr)" 'Float 0.5'
 unmount 'it unmounts' "$mnt"
 
+# A --discard that was killed before the mount went, which is all that its ioctl does,
+# drops nothing that is edited later, nor what was before.
+fresh commit
+mounted 'for half a --discard' -o rw "$pack" "$mnt"
+echo 0.5 >"$mnt/scalars/lr"
+ok 'half a --discard' "$PYTHON" -c '
+import fcntl, os, struct, sys
+fcntl.ioctl(os.open(sys.argv[1], os.O_RDONLY), 0x40046203, struct.pack("i", 1))' "$mnt"
+echo 7 >"$mnt/scalars/epoch"
+unmount 'half a --discard: unmount' "$mnt"
+is 'half a --discard: both edits are in' "$(oracle scalar "$pack" lr) $(oracle scalar "$pack" epoch)" 'Float 0.5 UInt 7'
+
 # --discard.
 fresh commit
 mounted 'for --discard' -o rw "$pack" "$mnt"
