@@ -168,8 +168,8 @@ ask() { # until told that it is enough; the first time before it returns
     [ -e "$T/asked/scalars" ]
 }
 count() {
-    [ "$(stat -f -c %T "$T/counted")" = fuseblk ] || return
-    (while [ "$(stat -f -c %T "$T/counted")" = fuseblk ]; do
+    [ "$(stat -f -c %t "$T/counted")" = 65735546 ] || return
+    (while [ "$(stat -f -c %t "$T/counted")" = 65735546 ]; do
         read -r -t 0.1 <>"$T/never"
     done) 6<&- 7<&- &
     counting=$!
