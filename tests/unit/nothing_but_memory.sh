@@ -1,5 +1,5 @@
 #!/bin/sh
-# Everything of libbpk but io.c and file.c works on memory alone: it may ask the C
+# Everything of libbpk but what handles files works on memory alone: it may ask the C
 # library for no more than what is listed here, and a program made of it has no call
 # left that touches a file.
 #
