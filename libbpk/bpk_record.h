@@ -233,6 +233,161 @@ void bpk_load_options_init(struct bpk_load_options *options);
 int bpk_module_load(const struct bpk_record *record, bpk_module_fn describe, void *module,
 		    const struct bpk_load_options *options, struct bpk_error *error);
 
+/* Scalars as C's types ----------------------------------------------------- */
+
+/**
+ * The value of a scalar as a type of C. An Int or UInt is any integer type that it is in
+ * the range of, and the nearest double; a Float is a double only, a Bool a bool only.
+ * Returns 0, -EINVAL (another type) or -ERANGE.
+ */
+int bpk_scalar_to_i64(struct bpk_scalar_value value, int64_t *ret_value);
+int bpk_scalar_to_u64(struct bpk_scalar_value value, uint64_t *ret_value);
+int bpk_scalar_to_f64(struct bpk_scalar_value value, double *ret_value);
+int bpk_scalar_to_bool(struct bpk_scalar_value value, bool *ret_value);
+/** And the other way. */
+struct bpk_scalar_value bpk_scalar_from_i64(int64_t value);
+struct bpk_scalar_value bpk_scalar_from_u64(uint64_t value);
+struct bpk_scalar_value bpk_scalar_from_f64(double value);
+struct bpk_scalar_value bpk_scalar_from_bool(bool value);
+
+/* Scheduler records -------------------------------------------------------- */
+
+/**
+ * The scalar @name of @record, as bpk_scalar_to_*() gives it. Errors: BPK_ERR_RECORD with
+ * -ENOENT (there is none), -EINVAL (another type) or -ERANGE; the message says which
+ * scalar, and what it is.
+ */
+int bpk_scheduler_get_i64(const struct bpk_record *record, const char *name,
+			  int64_t *ret_value, struct bpk_error *error);
+int bpk_scheduler_get_u64(const struct bpk_record *record, const char *name,
+			  uint64_t *ret_value, struct bpk_error *error);
+int bpk_scheduler_get_i32(const struct bpk_record *record, const char *name,
+			  int32_t *ret_value, struct bpk_error *error);
+int bpk_scheduler_get_u32(const struct bpk_record *record, const char *name,
+			  uint32_t *ret_value, struct bpk_error *error);
+int bpk_scheduler_get_f64(const struct bpk_record *record, const char *name,
+			  double *ret_value, struct bpk_error *error);
+int bpk_scheduler_get_bool(const struct bpk_record *record, const char *name,
+			   bool *ret_value, struct bpk_error *error);
+
+/** Set the scalar @name of @record; one of that name is replaced. Errors: as
+ * bpk_record_set_scalar(). */
+int bpk_scheduler_set_i64(struct bpk_record *record, const char *name, int64_t value,
+			  struct bpk_error *error);
+int bpk_scheduler_set_u64(struct bpk_record *record, const char *name, uint64_t value,
+			  struct bpk_error *error);
+int bpk_scheduler_set_f64(struct bpk_record *record, const char *name, double value,
+			  struct bpk_error *error);
+int bpk_scheduler_set_bool(struct bpk_record *record, const char *name, bool value,
+			   struct bpk_error *error);
+
+/**
+ * Put all scalars of @child into @record under "{prefix}.", as a composed scheduler does
+ * with its children ("0", "1", ...). @child may not be @record and may hold no tensors.
+ * Errors: BPK_ERR_ARGUMENT, _MEMORY (a part of them may be in @record then).
+ */
+int bpk_scheduler_with_record(struct bpk_record *record, const char *prefix,
+			      const struct bpk_record *child, struct bpk_error *error);
+/** A new record of the scalars of @record under "{prefix}.", without that: empty when
+ * there are none. Errors: _MEMORY. */
+int bpk_scheduler_record(const struct bpk_record *record, const char *prefix,
+			 struct bpk_record **ret_child, struct bpk_error *error);
+
+/* Optimizer records -------------------------------------------------------- */
+
+/** No tensor of Burn has more dimensions; a "__rank" above it is taken for damage. */
+#define BPK_OPTIMIZER_RANK_MAX 64
+
+/**
+ * Begin the state of parameter @param_id in @record: its "__rank", and the module @path
+ * it belongs to, as metadata (NULL: none). Errors: _ARGUMENT (a rank above the maximum, a
+ * path that is no UTF-8), _MEMORY.
+ */
+int bpk_optimizer_add_param(struct bpk_record *record, uint64_t param_id, uint64_t rank,
+			    const char *path, struct bpk_error *error);
+/**
+ * Add a tensor of that state, "{param_id}.{field}"; nested fields have dots
+ * ("momentum.moment_1"). What @tensor has for an id is ignored; its data is borrowed as
+ * bpk_module_collect() does. Errors: those of bpk_module_collect().
+ */
+int bpk_optimizer_add_tensor(struct bpk_record *record, uint64_t param_id,
+			     const char *field, const struct bpk_param *tensor,
+			     struct bpk_error *error);
+/** Set a scalar of that state. Errors: _ARGUMENT ("__rank" or no UTF-8), _MEMORY. */
+int bpk_optimizer_set_scalar(struct bpk_record *record, uint64_t param_id,
+			     const char *field, struct bpk_scalar_value value,
+			     struct bpk_error *error);
+
+/* The state in a record, a parameter at a time. */
+struct bpk_optimizer;
+
+struct bpk_optimizer_tensor {
+	const char *field;
+	size_t field_size;
+	struct bpk_record_tensor tensor;
+};
+
+struct bpk_optimizer_scalar {
+	const char *field;
+	size_t field_size;
+	struct bpk_scalar_value value;
+};
+
+/* Fields are in bytewise order. All is borrowed until bpk_optimizer_close(). */
+struct bpk_optimizer_param {
+	uint64_t param_id;
+	uint64_t rank;	  /* "__rank", else that of the first tensor */
+	const char *path; /* of the module, NULL when the record has none */
+	size_t path_size;
+	const struct bpk_optimizer_tensor *tensors;
+	size_t tensor_count;
+	const struct bpk_optimizer_scalar *scalars; /* without "__rank" */
+	size_t scalar_count;
+};
+
+/**
+ * Told what is skipped: a parameter (@name is its id in decimal) whose state is not
+ * complete, or an entry that belongs to none. @name and @message are lent.
+ */
+typedef void (*bpk_optimizer_skip_fn)(void *context, const char *name, size_t name_size,
+				      const char *message);
+
+/**
+ * Sort out the state in @record, which must live and stay as it is until
+ * bpk_optimizer_close(). A parameter is skipped, which is no error, when its rank is not
+ * known or no rank, when one of its tensors carries another id than its name says, or
+ * when it has no field of one of the @required_count names at @required. An entry is when
+ * its name is not "{param_id}.{field}". @skip may be NULL. Touches no tensor data.
+ * Errors: _MEMORY.
+ */
+int bpk_optimizer_open(const struct bpk_record *record, const char *const *required,
+		       size_t required_count, bpk_optimizer_skip_fn skip, void *context,
+		       struct bpk_optimizer **ret_optimizer, struct bpk_error *error);
+/** Free @optimizer. NULL is accepted. */
+void bpk_optimizer_close(struct bpk_optimizer *optimizer);
+
+/** Parameters, in the order of their ids. @index < count, else NULL. */
+size_t bpk_optimizer_param_count(const struct bpk_optimizer *optimizer);
+const struct bpk_optimizer_param *
+bpk_optimizer_param(const struct bpk_optimizer *optimizer, size_t index);
+/** The parameter of that id, or NULL. */
+const struct bpk_optimizer_param *
+bpk_optimizer_find(const struct bpk_optimizer *optimizer, uint64_t param_id);
+
+/** A field of a parameter, or NULL. */
+const struct bpk_optimizer_tensor *
+bpk_optimizer_find_tensor(const struct bpk_optimizer_param *param, const char *field);
+const struct bpk_optimizer_scalar *
+bpk_optimizer_find_scalar(const struct bpk_optimizer_param *param, const char *field);
+/**
+ * Fill @ret_tensor's buffer from the tensor @field, under the same rules as a parameter
+ * is loaded. Errors: BPK_ERR_RECORD with -ENOENT (there is none) or -EINVAL (it does not
+ * fit), _ARGUMENT, _OVERFLOW.
+ */
+int bpk_optimizer_read(const struct bpk_optimizer_param *param, const char *field,
+		       enum bpk_dtype_policy policy, struct bpk_param *ret_tensor,
+		       struct bpk_error *error);
+
 #ifdef __cplusplus
 }
 #endif

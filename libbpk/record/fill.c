@@ -36,7 +36,8 @@ static const char *shape_text(char text[SHAPE_TEXT_SIZE], const uint64_t *shape,
 	return text;
 }
 
-int record_param_size(const struct bpk_param *param, const char *name, size_t name_size,
+/* What dtype and shape of @param need, and for QFloat its size. */
+static int param_size(const struct bpk_param *param, const char *name, size_t name_size,
 		      uint64_t *ret_size, struct bpk_error *error)
 {
 	char quoted[BPK_QUOTE_SIZE];
@@ -60,6 +61,25 @@ int record_param_size(const struct bpk_param *param, const char *name, size_t na
 	if (r < 0)
 		return bpk_fail(error, r, BPK_ERR_OVERFLOW, BPK_NO_OFFSET,
 				"parameter %s: its size is beyond 64 bits", quoted);
+	*ret_size = size;
+	return 0;
+}
+
+int record_collect_size(const struct bpk_param *param, const char *name, size_t name_size,
+			uint64_t *ret_size, struct bpk_error *error)
+{
+	char quoted[BPK_QUOTE_SIZE];
+	uint64_t size;
+	int r = param_size(param, name, name_size, &size, error);
+
+	if (r < 0)
+		return r;
+	if (param->size && param->size < size)
+		return bpk_fail(error, -EINVAL, BPK_ERR_SIZE_MISMATCH, BPK_NO_OFFSET,
+				"parameter %s: its %s of that shape are %" PRIu64
+				" bytes, the buffer has %" PRIu64,
+				bpk_quote(quoted, name, name_size),
+				bpk_dtype_name(param->dtype), size, param->size);
 	*ret_size = size;
 	return 0;
 }
@@ -111,7 +131,7 @@ int record_fits(const struct bpk_record_tensor *tensor, const struct bpk_param *
 	bool quantized =
 		tensor->dtype == BPK_DTYPE_QFLOAT || param->dtype == BPK_DTYPE_QFLOAT;
 	uint64_t own, needed, room;
-	int r = record_param_size(param, tensor->name, tensor->name_size, &needed, error);
+	int r = param_size(param, tensor->name, tensor->name_size, &needed, error);
 
 	if (r < 0)
 		return r;

@@ -7,7 +7,6 @@
  */
 #include "record/record.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 
 enum walk {
@@ -186,19 +185,11 @@ static int collect_param(struct bpk_visitor *visitor, const struct bpk_param *pa
 		.param_id = param->has_param_id ? param->param_id : 0,
 		.data = param->data,
 	};
-	char quoted[BPK_QUOTE_SIZE];
-	int r = record_param_size(param, tensor.name, tensor.name_size, &tensor.size,
-				  &visitor->error);
+	int r = record_collect_size(param, tensor.name, tensor.name_size, &tensor.size,
+				    &visitor->error);
 
 	if (r < 0)
 		return r;
-	if (param->size && param->size < tensor.size)
-		return bpk_fail(&visitor->error, -EINVAL, BPK_ERR_SIZE_MISMATCH,
-				BPK_NO_OFFSET,
-				"parameter %s: its %s of that shape are %" PRIu64
-				" bytes, the buffer has %" PRIu64,
-				bpk_quote(quoted, tensor.name, tensor.name_size),
-				bpk_dtype_name(param->dtype), tensor.size, param->size);
 	return record_add_tensor(visitor->target, &tensor, &visitor->error);
 }
 

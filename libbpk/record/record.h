@@ -61,11 +61,6 @@ const struct record_tensor *record_find_tensor(const struct bpk_record *record,
 int record_add_tensor(struct bpk_record *record, const struct bpk_record_tensor *tensor,
 		      struct bpk_error *error);
 
-/* What dtype and shape of @param need, or for QFloat its size; its size must hold that.
- * @name is for messages. */
-int record_param_size(const struct bpk_param *param, const char *name, size_t name_size,
-		      uint64_t *ret_size, struct bpk_error *error);
-
 /* A record over @reader, which is the record's on success and closed on failure. */
 int record_from_reader(struct bpk_reader *reader, struct bpk_record **ret_record,
 		       struct bpk_error *error);
@@ -73,7 +68,12 @@ int record_from_reader(struct bpk_reader *reader, struct bpk_record **ret_record
 int record_to_writer(const struct bpk_record *record, struct bpk_writer **ret_writer,
 		     struct bpk_error *error);
 
-/* Filling a parameter: fill.c ------------------------------------------------ */
+/* One parameter: fill.c ------------------------------------------------------ */
+
+/* How many bytes of @param's buffer are collected: what dtype and shape need, and for
+ * QFloat all. Refuses a parameter that is wrong; @name is for messages. */
+int record_collect_size(const struct bpk_param *param, const char *name, size_t name_size,
+			uint64_t *ret_size, struct bpk_error *error);
 
 /* A sentence about why something does not fit; cut when it is too long. */
 #define RECORD_REASON_SIZE 256

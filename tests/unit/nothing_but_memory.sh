@@ -12,7 +12,7 @@ export LC_ALL
 archive=$1
 program=$2
 
-allowed='^(malloc|calloc|realloc|reallocarray|free|qsort|tsearch|tfind|tdestroy|twalk
+allowed='^(malloc|calloc|realloc|reallocarray|free|qsort|bsearch|tsearch|tfind|tdestroy|twalk
 |mem(cpy|move|set|cmp|chr)|bcmp|str(len|cmp|ncmp|chr|rchr|cpy)|strerror_r|__xpg_strerror_r
 |v?snprintf|__[a-z_]*_chk|__stack_chk_fail|_GLOBAL_OFFSET_TABLE_|__errno_location
 |cbor_[a-z0-9_]*|__(asan|ubsan|sanitizer|lsan|gcov|llvm)_.*|__(start|stop)___sancov.*)$'
