@@ -388,6 +388,79 @@ int bpk_optimizer_read(const struct bpk_optimizer_param *param, const char *fiel
 		       enum bpk_dtype_policy policy, struct bpk_param *ret_tensor,
 		       struct bpk_error *error);
 
+/* Checkpoints -------------------------------------------------------------- */
+
+/*
+ * The epochs of one record in a folder: "{name}-{epoch}.bpk", which Burn's own names
+ * (model, optim, scheduler) are as well. Nothing else says what is there, so files may
+ * come and go. A checkpointer belongs to one thread at a time; there may be several for
+ * one folder, with different names.
+ */
+struct bpk_checkpointer;
+
+/* Zero-initialise: every epoch is kept, and a save is done when it returns. */
+struct bpk_checkpointer_options {
+	/* After each save, remove all epochs but the highest @keep_last and the
+	 * @keep_best with the best metric. When both are 0 all are kept; the one that was
+	 * just saved and the highest are kept whatever these say. Where keep_best is not
+	 * 0, a pack that cannot be opened is left alone. */
+	uint64_t keep_last;
+	uint64_t keep_best;
+	bool highest_is_best; /* of metrics; else the lowest is, as of a loss */
+	/* Save on a thread of its own: see bpk_checkpointer_save(). */
+	bool async;
+};
+
+/** The metadata key under which a pack keeps its metric, as decimal text. */
+#define BPK_METRIC_KEY "bpk.metric"
+
+/**
+ * A checkpointer of @name in the folder @dir, which is made when its parent is there; a
+ * later chdir(2) changes nothing. @options NULL: zeros. Errors: BPK_ERR_ARGUMENT (a name
+ * that is empty, no UTF-8 or has a slash), _MEMORY, _IO (mkdir(2), realpath(3)).
+ */
+int bpk_checkpointer_new(const char *dir, const char *name,
+			 const struct bpk_checkpointer_options *options,
+			 struct bpk_checkpointer **ret_checkpointer,
+			 struct bpk_error *error);
+/**
+ * Wait for a save that is going on and free @checkpointer, whatever is returned: 0, or
+ * the error of the last asynchronous save when nobody was told yet. NULL is accepted.
+ */
+int bpk_checkpointer_close(struct bpk_checkpointer *checkpointer,
+			   struct bpk_error *error);
+
+/**
+ * Save @record as @epoch, atomically: on failure the epochs of before are as they were,
+ * an older file of that epoch included. *@metric (NULL: none) goes into the pack's
+ * metadata; a NaN is never among the best. Epochs that are not to be kept are removed
+ * after the new one is safely on disk.
+ *
+ * With options.async, the record is made into bytes first, so that its buffers can be
+ * changed when this returns, and written by a thread, of which at most one is running.
+ * Its failure is what the next call of this checkpointer returns, and that call then does
+ * nothing else: it can be repeated.
+ *
+ * Errors: those of bpk_record_save(); removing what is not kept: BPK_ERR_IO, and the
+ * message says that @epoch itself was saved.
+ */
+int bpk_checkpointer_save(struct bpk_checkpointer *checkpointer, uint64_t epoch,
+			  const struct bpk_record *record, const double *metric,
+			  struct bpk_error *error);
+/** Wait until nothing is being saved. Errors: those of an asynchronous save. */
+int bpk_checkpointer_wait(struct bpk_checkpointer *checkpointer, struct bpk_error *error);
+/** Open @epoch as bpk_record_load() does. -ENOENT: there is none. */
+int bpk_checkpointer_restore(struct bpk_checkpointer *checkpointer, uint64_t epoch,
+			     struct bpk_record **ret_record, struct bpk_error *error);
+/** Remove @epoch. Errors: BPK_ERR_IO; -ENOENT: there is none. */
+int bpk_checkpointer_delete(struct bpk_checkpointer *checkpointer, uint64_t epoch,
+			    struct bpk_error *error);
+/** The epochs that are there, ascending, in a new array for free(3). Errors: _IO,
+ * _MEMORY.
+ */
+int bpk_checkpointer_list(struct bpk_checkpointer *checkpointer, uint64_t **ret_epochs,
+			  size_t *ret_count, struct bpk_error *error);
+
 #ifdef __cplusplus
 }
 #endif

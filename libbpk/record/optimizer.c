@@ -18,21 +18,6 @@
 
 /* Names -------------------------------------------------------------------- */
 
-/* An id in decimal as Burn writes it: no sign, no leading zero, at most 64 bits. Returns
- * its digits, or 0 when there is none at the start of @text. */
-static size_t parse_id(const char *text, size_t size, uint64_t *ret_id)
-{
-	uint64_t id = 0;
-	size_t at = 0;
-
-	for (; at < size && text[at] >= '0' && text[at] <= '9'; at++)
-		if ((at && !id) || !bpk_mul_u64(id, 10, &id) ||
-		    !bpk_add_u64(id, (uint64_t)(text[at] - '0'), &id))
-			return 0;
-	*ret_id = id;
-	return at;
-}
-
 /* "{param_id}.{field}", for free(3); NULL when out of memory. */
 static char *make_name(uint64_t param_id, const char *field, size_t *ret_size)
 {
@@ -184,7 +169,7 @@ static void add_part(struct sorting *sorting, const struct bpk_named *named,
 		     bool is_scalar)
 {
 	struct part *part = &sorting->parts[sorting->part_count];
-	size_t digits = parse_id(named->name, named->name_size, &part->id);
+	size_t digits = record_parse_decimal(named->name, named->name_size, &part->id);
 
 	if (!digits || named->name_size < digits + 2 || named->name[digits] != '.') {
 		skip_entry(sorting, named);

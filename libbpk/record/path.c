@@ -65,7 +65,7 @@ BPK_EXPORT int bpk_record_save(const struct bpk_record *record, const char *path
 			return r;
 		path = longer;
 	}
-	r = record_to_writer(record, &writer, error);
+	r = record_to_writer(record, NULL, &writer, error);
 	if (r < 0)
 		return r;
 	r = bpk_writer_write_file(writer, path, NULL, error);

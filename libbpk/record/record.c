@@ -31,6 +31,19 @@ static int put(struct bpk_table *table, struct bpk_named *entry, struct bpk_erro
 	return 0;
 }
 
+size_t record_parse_decimal(const char *text, size_t size, uint64_t *ret_value)
+{
+	uint64_t value = 0;
+	size_t at = 0;
+
+	for (; at < size && text[at] >= '0' && text[at] <= '9'; at++)
+		if ((at && !value) || !bpk_mul_u64(value, 10, &value) ||
+		    !bpk_add_u64(value, (uint64_t)(text[at] - '0'), &value))
+			return 0;
+	*ret_value = value;
+	return at;
+}
+
 BPK_EXPORT int bpk_record_new(struct bpk_record **ret_record)
 {
 	struct bpk_record *record = calloc(1, sizeof(*record));
@@ -371,8 +384,8 @@ static int write_tensors(const struct bpk_record *record, struct bpk_writer *wri
 	return r;
 }
 
-static int write_values(const struct bpk_record *record, struct bpk_writer *writer,
-			struct bpk_error *error)
+static int write_values(const struct bpk_record *record, const char *without,
+			struct bpk_writer *writer, struct bpk_error *error)
 {
 	int r = 0;
 
@@ -388,6 +401,9 @@ static int write_values(const struct bpk_record *record, struct bpk_writer *writ
 		const struct record_metadata *entry =
 			(const struct record_metadata *)named;
 
+		if (without && !bpk_name_compare(named->name, named->name_size, without,
+						 strlen(without)))
+			continue;
 		r = bpk_writer_set_metadata(writer, named->name, named->name_size,
 					    entry->value, entry->value_size, error);
 	}
@@ -407,8 +423,8 @@ static int write_rest(const struct bpk_record *record, struct bpk_writer *writer
 	return bpk_writer_set_extra(writer, extra, size, count, error);
 }
 
-int record_to_writer(const struct bpk_record *record, struct bpk_writer **ret_writer,
-		     struct bpk_error *error)
+int record_to_writer(const struct bpk_record *record, const char *without,
+		     struct bpk_writer **ret_writer, struct bpk_error *error)
 {
 	struct bpk_writer *writer;
 	int r = bpk_writer_new(NULL, &writer);
@@ -418,7 +434,7 @@ int record_to_writer(const struct bpk_record *record, struct bpk_writer **ret_wr
 	bpk_writer_allow_odd_sizes(writer, record->reader != NULL);
 	r = write_tensors(record, writer, error);
 	if (r >= 0)
-		r = write_values(record, writer, error);
+		r = write_values(record, without, writer, error);
 	if (r >= 0)
 		r = write_rest(record, writer, error);
 	if (r < 0)
@@ -432,7 +448,7 @@ BPK_EXPORT int bpk_record_into_bytes(const struct bpk_record *record, void **ret
 				     uint64_t *ret_size, struct bpk_error *error)
 {
 	struct bpk_writer *writer;
-	int r = record_to_writer(record, &writer, error);
+	int r = record_to_writer(record, NULL, &writer, error);
 
 	if (r < 0)
 		return r;

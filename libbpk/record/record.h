@@ -64,9 +64,14 @@ int record_add_tensor(struct bpk_record *record, const struct bpk_record_tensor 
 /* A record over @reader, which is the record's on success and closed on failure. */
 int record_from_reader(struct bpk_reader *reader, struct bpk_record **ret_record,
 		       struct bpk_error *error);
-/* A writer that holds all of @record, for bpk_writer_free(). */
-int record_to_writer(const struct bpk_record *record, struct bpk_writer **ret_writer,
-		     struct bpk_error *error);
+/* A writer that holds all of @record but the metadata key @without (NULL: none), for
+ * bpk_writer_free(). */
+int record_to_writer(const struct bpk_record *record, const char *without,
+		     struct bpk_writer **ret_writer, struct bpk_error *error);
+
+/* A number in decimal as Burn writes it: no sign, no leading zero, at most 64 bits.
+ * Returns its digits, or 0 when there is none at the start of @text. */
+size_t record_parse_decimal(const char *text, size_t size, uint64_t *ret_value);
 
 /* One parameter: fill.c ------------------------------------------------------ */
 
