@@ -1,6 +1,6 @@
 /*
- * test_record_module.c - modules into records and back: paths, what does not fit, lazy
- * loading, and that nothing is half done when memory runs out.
+ * test_record_module.c - modules into records and back: what does not fit, lazy loading,
+ * and that nothing is half done when memory runs out.
  */
 #include "bpk_record.h"
 #include "bytes.h"
@@ -10,8 +10,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 TestSuite(record_module, .fini = leak_check);
 
@@ -657,60 +655,6 @@ Test(record_module, odd_sizes)
 	bpk_record_free(record);
 	free(bytes);
 	free(rewritten);
-}
-
-/* Paths: where a record goes, and from where it comes. */
-Test(record_module, files)
-{
-	static const struct {
-		const char *given, *made;
-	} rows[] = {
-		{ "model", "model.bpk" },
-		{ "model.bin", "model.bin" },
-		{ "a.b/model", "a.b/model.bpk" },
-		{ ".hidden", ".hidden.bpk" },
-		{ "v1.5", "v1.5" },
-	};
-	char dir[] = "/tmp/bpk-record-XXXXXX", command[64];
-	struct bpk_error error = { .message = "" };
-	struct bpk_record *record, *loaded;
-	struct net net;
-	struct stat st;
-
-	cr_assert_not_null(mkdtemp(dir));
-	cr_assert_eq(chdir(dir), 0);
-	cr_assert_eq(mkdir("a.b", 0777), 0);
-	net_init(&net, 0);
-	record = collect(&net);
-	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
-		cr_expect_eq(bpk_record_save(record, rows[i].given, &error), 0, "%s",
-			     error.message);
-		cr_expect_eq(stat(rows[i].made, &st), 0, "%s", rows[i].made);
-		cr_assert_eq(bpk_record_load(rows[i].given, NULL, &loaded, &error), 0,
-			     "%s", error.message);
-		cr_expect_eq(bpk_record_tensor_count(loaded), 5);
-		/* In the place of what it was loaded from. */
-		cr_expect_eq(bpk_record_save(loaded, rows[i].given, &error), 0, "%s",
-			     error.message);
-		bpk_record_free(loaded);
-	}
-	/* What is there as given is taken before the one with an extension. */
-	cr_assert_eq(rename("v1.5", "model"), 0);
-	cr_assert_eq(unlink("model.bpk"), 0);
-	cr_assert_eq(mkdir("model.bpk", 0777), 0);
-	cr_expect_eq(bpk_record_load("model", NULL, &loaded, &error), 0, "%s",
-		     error.message);
-	bpk_record_free(loaded);
-	cr_expect_eq(bpk_record_load("none", NULL, &loaded, &error), -ENOENT);
-	cr_expect(strstr(error.message, "\"none\""), "%s", error.message);
-	cr_expect_eq(bpk_record_load("model.bpk", NULL, &loaded, &error), -EISDIR);
-	cr_expect_eq(bpk_record_save(record, "a.b/", &error), -EISDIR, "%s",
-		     error.message);
-	cr_expect_eq(bpk_record_save(record, "nowhere/model", &error), -ENOENT);
-	bpk_record_free(record);
-	cr_assert_eq(chdir("/"), 0);
-	snprintf(command, sizeof(command), "rm -rf %s", dir);
-	cr_expect_eq(system(command), 0);
 }
 
 /* Whichever allocation fails: -ENOMEM, nothing leaked, nothing changed. */
