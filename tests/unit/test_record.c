@@ -13,18 +13,20 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define MALFORMED GOLDEN "/../malformed"
+
 TestSuite(record, .fini = leak_check);
 
-static uint8_t *read_file(const char *name, size_t *ret_size)
+static uint8_t *read_file(const char *folder, const char *name, size_t *ret_size)
 {
 	char path[512];
 	struct stat st;
 	uint8_t *bytes;
 	FILE *file;
 
-	snprintf(path, sizeof(path), GOLDEN "/%s", name);
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
 	cr_assert_eq(stat(path, &st), 0, "%s", path);
-	bytes = malloc((size_t)st.st_size);
+	bytes = malloc(st.st_size ? (size_t)st.st_size : 1);
 	file = fopen(path, "rb");
 	cr_assert(bytes && file);
 	cr_assert_eq(fread(bytes, 1, (size_t)st.st_size, file), (size_t)st.st_size);
@@ -39,7 +41,7 @@ static void check_golden(const char *name)
 	struct bpk_record *record = NULL;
 	uint64_t again_size = 0;
 	size_t size;
-	uint8_t *bytes = read_file(name, &size);
+	uint8_t *bytes = read_file(GOLDEN, name, &size);
 	void *again = NULL;
 
 	cr_assert_eq(bpk_record_from_bytes(bytes, size, NULL, &record, &error), 0,
@@ -53,24 +55,64 @@ static void check_golden(const char *name)
 	free(again);
 }
 
-/* All that Burn's writer made, byte for byte. */
-Test(record, golden)
+/* Every pack in @folder; how many there are. */
+static int each_pack(const char *folder, void (*check)(const char *name))
 {
-	DIR *dir = opendir(GOLDEN);
+	DIR *dir = opendir(folder);
 	struct dirent *entry;
 	int count = 0;
 
-	cr_assert_not_null(dir);
+	cr_assert_not_null(dir, "%s", folder);
 	while ((entry = readdir(dir))) {
 		const char *dot = strrchr(entry->d_name, '.');
 
 		if (!dot || strcmp(dot, ".bpk") != 0)
 			continue;
-		check_golden(entry->d_name);
+		check(entry->d_name);
 		count++;
 	}
 	closedir(dir);
-	cr_expect_geq(count, 15);
+	return count;
+}
+
+/* All that Burn's writer made, byte for byte. */
+Test(record, golden)
+{
+	cr_expect_geq(each_pack(GOLDEN, check_golden), 15);
+}
+
+/* Whatever opens can be asked for anything; what does not gives no record. */
+static void check_malformed(const char *name)
+{
+	struct bpk_record *record = NULL, *child = NULL;
+	struct bpk_optimizer *optimizer = NULL;
+	struct bpk_error error = { .message = "" };
+	uint64_t again_size = 0;
+	size_t size;
+	uint8_t *bytes = read_file(MALFORMED, name, &size);
+	void *again = NULL;
+
+	if (bpk_record_from_bytes(bytes, size, NULL, &record, &error) < 0) {
+		cr_expect(!record && *error.message, "%s", name);
+	} else {
+		cr_expect_eq(
+			bpk_optimizer_open(record, NULL, 0, NULL, NULL, &optimizer, NULL),
+			0, "%s", name);
+		cr_expect_eq(bpk_scheduler_record(record, "0", &child, NULL), 0, "%s",
+			     name);
+		if (bpk_record_into_bytes(record, &again, &again_size, &error) < 0)
+			cr_expect(!again && *error.message, "%s", name);
+	}
+	bpk_optimizer_close(optimizer);
+	bpk_record_free(child);
+	bpk_record_free(record);
+	free(again);
+	free(bytes);
+}
+
+Test(record, malformed)
+{
+	cr_expect_gt(each_pack(MALFORMED, check_malformed), 20);
 }
 
 /* Paths: where a record goes, and from where it comes. */
