@@ -26,6 +26,7 @@ enum status status_of_error(const struct bpk_error *error)
 	case BPK_ERR_PROVIDER:
 	case BPK_ERR_CANCELLED:
 	case BPK_ERR_CONFIRM:
+	case BPK_ERR_RECORD:
 	default:
 		return STATUS_CANNOT_OPEN;
 	}

@@ -78,6 +78,7 @@ enum bpk_code {
 				* gave another length than declared (-EPROTO) */
 	BPK_ERR_CANCELLED,     /* -ECANCELED: the progress callback said stop */
 	BPK_ERR_CONFIRM,       /* the confirm callback refused (its code) */
+	BPK_ERR_RECORD,	       /* bpk_record.h: a record is not what is asked of it */
 };
 
 /** struct bpk_error.offset when no place in the pack can be named. */

@@ -1,6 +1,6 @@
 /*
  * io.c - reading, mapping, writing and copying; see io.h. Together with replace.c
- * the only files of libbpk with system calls.
+ * the only files of libbpk that read and write packs; record/ asks for folders, too.
  *
  * Knows files and nothing of burnpack.
  *

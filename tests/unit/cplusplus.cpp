@@ -1,6 +1,8 @@
-// bpk.h in C++: included twice, linked with the shared library as a user would.
+// The public headers in C++: included twice, linked with the shared library as a user would.
 #include "bpk.h"
 #include "bpk.h"
+#include "bpk_record.h"
+#include "bpk_record.h"
 
 #include <cstdlib>
 #include <cstring>
@@ -13,6 +15,7 @@ int main()
 	bpk_tensor_desc desc = {};
 	void *pack = nullptr;
 	uint64_t size = 0, one = 1;
+	float single = 0;
 	int r;
 
 	desc.name = "t";
@@ -29,6 +32,10 @@ int main()
 		r = bpk_reader_open_buffer(pack, static_cast<size_t>(size), nullptr,
 					   &reader, &error);
 	if (r == 0 && bpk_reader_tensor_count(reader) != 1)
+		r = -1;
+	if (r == 0)
+		r = bpk_cast(BPK_DTYPE_U8, "x", BPK_DTYPE_F32, &single, 1);
+	if (r == 0 && single != 'x')
 		r = -1;
 	bpk_reader_close(reader);
 	bpk_writer_free(writer);

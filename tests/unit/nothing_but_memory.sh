@@ -1,5 +1,5 @@
 #!/bin/sh
-# Everything of libbpk but io.c and file.c works on memory alone: it may ask the C
+# Everything of libbpk but what handles files works on memory alone: it may ask the C
 # library for no more than what is listed here, and a program made of it has no call
 # left that touches a file.
 #
@@ -12,7 +12,7 @@ export LC_ALL
 archive=$1
 program=$2
 
-allowed='^(malloc|calloc|realloc|reallocarray|free|qsort|tsearch|tfind|tdestroy|twalk
+allowed='^(malloc|calloc|realloc|reallocarray|free|qsort|bsearch|tsearch|tfind|tdestroy|twalk
 |mem(cpy|move|set|cmp|chr)|bcmp|str(len|cmp|ncmp|chr|rchr|cpy)|strerror_r|__xpg_strerror_r
 |v?snprintf|__[a-z_]*_chk|__stack_chk_fail|_GLOBAL_OFFSET_TABLE_|__errno_location
 |cbor_[a-z0-9_]*|__(asan|ubsan|sanitizer|lsan|gcov|llvm)_.*|__(start|stop)___sancov.*)$'
