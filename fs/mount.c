@@ -39,6 +39,29 @@ void mount_done(struct mount *mount)
 	overlay_done(&mount->overlay);
 }
 
+struct node *mount_find(struct mount *mount, uint64_t number)
+{
+	struct rendered *rendered;
+	struct node *node;
+	uint64_t id;
+
+	if (!numbers_find(&mount->numbers, number, &id))
+		return NULL;
+	node = nodes_find(&mount->nodes, id);
+	/* Told before the pack was closed and opened again. */
+	if (!node && mount->place && id >= NODE_ID_RENDERED &&
+	    id < NODE_ID_RENDERED + RENDERED_COUNT &&
+	    mount_rendered(mount, (enum rendered_kind)(id - NODE_ID_RENDERED),
+			   &rendered) == 0)
+		node = nodes_rendered(&mount->nodes, rendered);
+	return node;
+}
+
+bool mount_shows(const struct mount *mount, const struct fixed_node *fixed)
+{
+	return !mount->place || fixed->type != NODE_CONTROL;
+}
+
 void mount_edited(struct mount *mount)
 {
 	clock_gettime(CLOCK_REALTIME, &mount->changed);

@@ -54,6 +54,8 @@ enum node_type {
 #define NODE_ID_NPY_SECTION 8
 #define NODE_ID_RENDERED 9 /* + enum rendered_kind: 9, 10, 11 */
 #define NODE_ID_FIXED_END 16
+/* An entry of the pack: its section + 1 shifted by so many bits, and its index. */
+#define NODE_ID_ENTRY_SHIFT OVERLAY_ID_SHIFT
 /* In the number of what npy/ shows. */
 #define NODE_ID_NPY (UINT64_C(1) << 61)
 
@@ -98,12 +100,23 @@ struct node {
 	struct node *next_loose;
 };
 
+/* What the number of a folder is made of where nothing can change: these bits; two for
+ * npy/ and what is left; section; length of the prefix; index of the first entry. */
+#define NODE_ID_FOLDER (UINT64_C(3) << 62)
+enum {
+	NODE_ID_KIND_SHIFT = 59,
+	NODE_ID_KIND_BITS = 2,
+	NODE_ID_PREFIX_SHIFT = 32,
+	NODE_ID_PREFIX_BITS = 27,
+};
+
 struct nodes {
 	const struct overlay *constant; /* what never changes, or NULL */
 	struct node *loose;
 	struct node **buckets;
 	size_t bucket_count;
 	size_t count;
+	uint64_t told; /* what the kernel was told of them, and has not forgotten */
 	uint64_t seed;
 	struct node fixed[NODE_ID_FIXED_END];
 };
@@ -150,7 +163,7 @@ void node_ref(struct node *node);
 struct folder_attributes *node_attributes(struct node *node);
 void node_unref(struct nodes *nodes, struct overlay *overlay, struct node *node);
 /* The kernel is told of it in a reply; and it has forgotten so many of those. */
-void node_told(const struct nodes *nodes, struct node *node);
+void node_told(struct nodes *nodes, struct node *node);
 void node_forget(struct nodes *nodes, struct overlay *overlay, struct node *node,
 		 uint64_t lookups);
 void nodes_forget(struct nodes *nodes, struct overlay *overlay, uint64_t id,
