@@ -37,6 +37,8 @@ void ops_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size)
 		struct entry entry = node_entry(&mount->overlay, node);
 
 		error = describe_xattr(mount, &entry, name, &value, &value_size);
+	} else if (node->type == NODE_ROOT) {
+		error = describe_root_xattr(mount, name, &value, &value_size);
 	}
 	ops_end(req, mount);
 	reply_bytes(req, error, value, value_size, size);
@@ -56,6 +58,8 @@ void ops_listxattr(fuse_req_t req, fuse_ino_t ino, size_t size)
 		struct entry entry = node_entry(&mount->overlay, node);
 
 		error = describe_xattr_names(mount, &entry, &names, &names_size);
+	} else if (node->type == NODE_ROOT) {
+		error = describe_root_xattr_names(mount, &names, &names_size);
 	}
 	ops_end(req, mount);
 	reply_bytes(req, error, names, names_size, size);

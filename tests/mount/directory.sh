@@ -87,6 +87,28 @@ Only in model-1/tensors: e1
 Only in model-2/npy: e2.npy
 Only in model-2/tensors: e2'
 
+# Which record a pack is.
+mkdir "$dir/records"
+cp "$golden/11_optimizer.bpk" "$golden/12_scheduler.bpk" "$dir/records"
+# record NAME JSON: a pack of that content.
+record() { oracle make /dev/stdin "$dir/records/$1.bpk" <<<"$2"; }
+record module '{"tensors": [{"name": "0.weight", "dtype": "U8", "shape": [1], "param_id": 5}]}'
+record composed '{"tensors": [], "scalars": {"0.epoch": {"UInt": 1}, "1.epoch": {"UInt": 1}}}'
+record nothing '{"tensors": [], "metadata": {"a": "b"}}'
+record both '{"tensors": [{"name": "w", "dtype": "U8", "shape": [1]}, {"name": "7.m", "dtype": "U8", "shape": [1], "param_id": 7}]}'
+record by-id '{"tensors": [{"name": "7.m", "dtype": "U8", "shape": [1], "param_id": 7}]}'
+record odd '{"tensors": [{"name": "07.m", "dtype": "U8", "shape": [1], "param_id": 7}], "metadata": {"07": "x"}}'
+is 'which records they are' "$(cd "$mnt/records" && for name in *; do
+    echo "$name $(getfattr --only-values -n user.bpk.record "$name" 2>/dev/null) $(jq -r .record "$name/pack.json")"
+done)" '11_optimizer optimizer optimizer
+12_scheduler scheduler scheduler
+both mixed mixed
+by-id optimizer optimizer
+composed scheduler scheduler
+module module module
+nothing  null
+odd module module'
+
 # latest/
 is 'latest/' "$(cd "$mnt/latest" && ls -F && readlink ./*)" $'model@\noptim@\n../model-10\n../optim-003'
 is 'it leads to the pack' "$(cat "$mnt/latest/model/scalars/epoch")" 10
