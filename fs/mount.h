@@ -18,6 +18,7 @@
 #include <pthread.h>
 #include <sys/stat.h>
 
+#include "by_path.h"
 #include "node.h"
 #include "numbers.h"
 #include "overlay.h"
@@ -50,6 +51,7 @@ struct mount {
 	struct overlay overlay;
 	struct cuts cuts[PACK_KIND_COUNT][2]; /* [1] through npy/, of tensors alone */
 	struct nodes nodes;
+	struct by_path by_path; /* where nothing can change */
 	struct handle **handles;
 	size_t handle_count;
 	size_t handle_hint;
@@ -79,8 +81,11 @@ void mount_done(struct mount *mount);
 
 /* The node that the kernel was told of as @number, or NULL: nodes_find(). Locked. */
 struct node *mount_find(struct mount *mount, uint64_t number);
-/* Is @fixed there? Not .bpkfs/ of each pack in a directory, which has one for all. */
-bool mount_shows(const struct mount *mount, const struct fixed_node *fixed);
+/* Is @fixed there? Not .bpkfs/ of each pack in a directory, which has one for all; and
+ * by-path/ where there are paths and nothing can change. */
+bool mount_shows(struct mount *mount, const struct fixed_node *fixed);
+/* Where a NODE_LINK leads, malloc'd; NULL without memory. Locked. */
+char *mount_link_target(struct mount *mount, const struct node *node);
 
 /* An edit is made: what was rendered before is of the past. Locked. */
 void mount_edited(struct mount *mount);

@@ -22,6 +22,7 @@ const struct fixed_node fixed_nodes[] = {
 	  RENDERED_JSON },
 	{ NODE_ID_RENDERED + RENDERED_SAFETENSORS, NODE_ID_ROOT, "pack.safetensors",
 	  NODE_RENDERED, 0, RENDERED_SAFETENSORS },
+	{ NODE_ID_BY_PATH, NODE_ID_ROOT, "by-path", NODE_PATH, 0, 0 },
 	{ NODE_ID_CONTROL, NODE_ID_ROOT, ".bpkfs", NODE_CONTROL, 0, 0 },
 	{ NODE_ID_STATUS, NODE_ID_CONTROL, "status", NODE_STATUS, 0, 0 },
 	{ NODE_ID_CHANGES, NODE_ID_CONTROL, "changes", NODE_CHANGES, 0, 0 },
@@ -159,13 +160,15 @@ static struct node *remake_entry(struct nodes *nodes, uint64_t id)
 {
 	for (enum item_kind kind = 0; kind < PACK_KIND_COUNT; kind++) {
 		const struct entry first = { kind, 0, NULL };
-		uint64_t index = (id & ~NODE_ID_NPY) - entry_id(nodes->constant, &first);
+		const uint64_t views = NODE_ID_NPY | NODE_ID_LINK;
+		uint64_t index = (id & ~views) - entry_id(nodes->constant, &first);
 		struct node *node;
 
 		if (index >= overlay_pack_count(nodes->constant, kind) ||
 		    (id & NODE_ID_NPY && kind != ITEM_TENSOR))
 			continue;
-		node = add_loose(nodes, id, NODE_ENTRY, kind);
+		node = add_loose(nodes, id, id & NODE_ID_LINK ? NODE_LINK : NODE_ENTRY,
+				 kind);
 		if (node)
 			node->base = (size_t)index;
 		return node;
@@ -183,6 +186,14 @@ static struct node *remake_folder(struct nodes *nodes, uint64_t id)
 	struct node *node;
 	const char *name;
 
+	if (kind == NODE_ID_PATH_KIND) {
+		node = add_loose(nodes, id, NODE_PATH, 0);
+		if (node) {
+			node->base = (uint32_t)id;
+			node->prefix_size = prefix_size;
+		}
+		return node;
+	}
 	if (kind >= PACK_KIND_COUNT ||
 	    first.base >= overlay_pack_count(nodes->constant, first.kind))
 		return NULL;
@@ -286,6 +297,12 @@ uint64_t nodes_constant_folder_id(const struct entry *first, bool npy, size_t pr
 	       (uint64_t)prefix_size << NODE_ID_PREFIX_SHIFT | (uint32_t)first->base;
 }
 
+uint64_t nodes_path_id(size_t first, size_t size)
+{
+	return NODE_ID_FOLDER | (uint64_t)NODE_ID_PATH_KIND << NODE_ID_KIND_SHIFT |
+	       (uint64_t)size << NODE_ID_PREFIX_SHIFT | (uint32_t)first;
+}
+
 uint64_t node_parent_id(const struct nodes *nodes, const struct node *node)
 {
 	size_t size = node->prefix_size;
@@ -356,7 +373,8 @@ void node_move(struct nodes *nodes, struct overlay *overlay, struct node *node,
 bool node_is_folder(const struct node *node)
 {
 	return node->type == NODE_ROOT || node->type == NODE_SECTION ||
-	       node->type == NODE_CONTROL || node->type == NODE_FOLDER;
+	       node->type == NODE_CONTROL || node->type == NODE_FOLDER ||
+	       node->type == NODE_PATH;
 }
 
 void node_ref(struct node *node)

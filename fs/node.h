@@ -44,6 +44,9 @@ enum node_type {
 	NODE_RENDERED, /* index.tsv, pack.json, pack.safetensors */
 	NODE_FOLDER,
 	NODE_ENTRY, /* an entry or a scratch file */
+	NODE_PATH,  /* by-path/ and what is in it: base and prefix_size are a path_folder
+		     */
+	NODE_LINK,  /* in there, to the entry base */
 };
 
 #define NODE_ID_ROOT 1
@@ -53,11 +56,17 @@ enum node_type {
 #define NODE_ID_CHANGES 7
 #define NODE_ID_NPY_SECTION 8
 #define NODE_ID_RENDERED 9 /* + enum rendered_kind: 9, 10, 11 */
+#define NODE_ID_BY_PATH 12
 #define NODE_ID_FIXED_END 16
 /* An entry of the pack: its section + 1 shifted by so many bits, and its index. */
 #define NODE_ID_ENTRY_SHIFT OVERLAY_ID_SHIFT
 /* In the number of what npy/ shows. */
 #define NODE_ID_NPY (UINT64_C(1) << 61)
+
+/* In the number of the link in by-path/ to an entry. */
+#define NODE_ID_LINK (UINT64_C(1) << 60)
+/* In place of a section, in the number of a folder there. */
+#define NODE_ID_PATH_KIND 3
 
 /* What stands in the root and in .bpkfs/, in the order it is listed. */
 struct fixed_node {
@@ -151,6 +160,8 @@ uint64_t nodes_folder_id(const struct nodes *nodes, const struct node *parent,
  * what the name of @first, the first entry in it, begins with. */
 uint64_t nodes_constant_folder_id(const struct entry *first, bool npy,
 				  size_t prefix_size);
+/* Of a folder in by-path/ (by_path.h). */
+uint64_t nodes_path_id(size_t first, size_t size);
 /* The number of the folder that the folder or section @node is in. */
 uint64_t node_parent_id(const struct nodes *nodes, const struct node *node);
 /* A folder's node after a rename. It takes @component, which is malloc'd. */

@@ -2,6 +2,7 @@
  * numbers.c - see numbers.h. A number in the range is a class and a value.
  */
 #include "numbers.h"
+#include "by_path.h"
 #include "node.h"
 
 /* What a value is. */
@@ -11,9 +12,12 @@ enum {
 	CLASS_ENTRY_NPY = CLASS_ENTRY + PACK_KIND_COUNT,
 	CLASS_FOLDER, /* + kind; length of the prefix, index of the first entry */
 	CLASS_FOLDER_NPY = CLASS_FOLDER + PACK_KIND_COUNT,
+	CLASS_PATH = CLASS_FOLDER_NPY + PACK_KIND_COUNT, /* likewise, in by-path/ */
+	CLASS_LINK, /* + kind; the index: in by-path/, to a tensor or scalar */
+	CLASS_END = CLASS_LINK + PACK_KIND_COUNT,
 	CLASS_BITS = 4,
 };
-_Static_assert(CLASS_FOLDER_NPY < 1 << CLASS_BITS, "classes have room");
+_Static_assert(CLASS_END <= 1 << CLASS_BITS, "classes have room");
 /* Of the fixed numbers. */
 #define VALUE_BITS_MIN 4
 _Static_assert(NODE_ID_FIXED_END <= 1 << VALUE_BITS_MIN, "fixed numbers are values");
@@ -43,11 +47,18 @@ uint64_t numbers_init(struct numbers *numbers, const struct overlay *overlay)
 
 		if (count > most)
 			most = count;
-		for (size_t i = 0; i < count && kind != ITEM_METADATA; i++) {
+		for (size_t i = 0; i < count; i++) {
 			const struct entry entry = { kind, i, NULL };
 			size_t size;
 
-			entry_name(overlay, &entry, &size);
+			if (kind == ITEM_METADATA)
+				bpk_metadata_value(
+					bpk_reader_metadata(overlay->reader, i), &size);
+			else
+				entry_name(overlay, &entry, &size);
+			/* Of a path in by-path/, which is no longer. */
+			if (kind == ITEM_METADATA && size > BY_PATH_SIZE_MAX)
+				continue;
 			if (size > longest)
 				longest = size;
 		}
@@ -74,17 +85,23 @@ uint64_t numbers_tell(const struct numbers *numbers, uint64_t id)
 		class = CLASS_FIXED;
 		value = id;
 	} else if ((id & NODE_ID_FOLDER) == NODE_ID_FOLDER) {
-		class = (npy ? CLASS_FOLDER_NPY : CLASS_FOLDER) +
-			(id >> NODE_ID_KIND_SHIFT & ((1U << NODE_ID_KIND_BITS) - 1));
+		uint64_t kind =
+			id >> NODE_ID_KIND_SHIFT & ((1U << NODE_ID_KIND_BITS) - 1);
+
+		class = kind == NODE_ID_PATH_KIND
+				? CLASS_PATH
+				: (npy ? CLASS_FOLDER_NPY : CLASS_FOLDER) + kind;
 		value = (id >> NODE_ID_PREFIX_SHIFT &
 			 ((UINT64_C(1) << NODE_ID_PREFIX_BITS) -
 			  1)) << numbers->index_bits |
 			(uint32_t)id;
 	} else {
-		uint64_t kind = ((id & ~NODE_ID_NPY) >> NODE_ID_ENTRY_SHIFT) - 1;
+		uint64_t plain = id & ~(NODE_ID_NPY | NODE_ID_LINK),
+			 kind = (plain >> NODE_ID_ENTRY_SHIFT) - 1;
 
-		class = npy ? CLASS_ENTRY_NPY : CLASS_ENTRY + kind;
-		value = (id & ~NODE_ID_NPY) - entry_base((enum item_kind)kind);
+		class = npy ? CLASS_ENTRY_NPY
+			    : (id & NODE_ID_LINK ? CLASS_LINK : CLASS_ENTRY) + kind;
+		value = plain - entry_base((enum item_kind)kind);
 	}
 	return numbers->first + (class << value_bits(numbers) | value);
 }
@@ -106,7 +123,7 @@ bool numbers_find(const struct numbers *numbers, uint64_t told, uint64_t *ret_id
 		*ret_id = entry_base((enum item_kind)(class - CLASS_ENTRY)) + value;
 	} else if (class == CLASS_ENTRY_NPY) {
 		*ret_id = (entry_base(ITEM_TENSOR) + value) | NODE_ID_NPY;
-	} else if (class < CLASS_FOLDER_NPY + PACK_KIND_COUNT) {
+	} else if (class < CLASS_PATH) {
 		if (class >= CLASS_FOLDER_NPY) {
 			class -= PACK_KIND_COUNT;
 			npy = NODE_ID_NPY;
@@ -114,6 +131,11 @@ bool numbers_find(const struct numbers *numbers, uint64_t told, uint64_t *ret_id
 		*ret_id = NODE_ID_FOLDER | npy |
 			  (class - CLASS_FOLDER) << NODE_ID_KIND_SHIFT |
 			  value >> numbers->index_bits << NODE_ID_PREFIX_SHIFT | index;
+	} else if (class == CLASS_PATH) {
+		*ret_id = nodes_path_id(index, value >> numbers->index_bits);
+	} else if (class < CLASS_END) {
+		*ret_id = (entry_base((enum item_kind)(class - CLASS_LINK)) + value) |
+			  NODE_ID_LINK;
 	} else {
 		return false;
 	}

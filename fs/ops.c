@@ -100,6 +100,17 @@ static int entry_attributes(struct mount *mount, const struct node *node, bool w
 	return content_size(&mount->overlay, &entry, view, ret_size);
 }
 
+static int link_size(struct mount *mount, const struct node *node, uint64_t *ret_size)
+{
+	char *target = mount_link_target(mount, node);
+
+	if (!target)
+		return -ENOMEM;
+	*ret_size = strlen(target);
+	free(target);
+	return 0;
+}
+
 int ops_attributes(struct mount *mount, const struct node *node, bool writer,
 		   struct stat *ret_stat)
 {
@@ -119,6 +130,7 @@ int ops_attributes(struct mount *mount, const struct node *node, bool writer,
 	case NODE_SECTION:
 	case NODE_CONTROL:
 	case NODE_FOLDER:
+	case NODE_PATH:
 		/* One link: their number is not that of the folders inside, and who
 		 * counts on that (find, perl's File::Find) is told so by it. */
 		st.st_mode = S_IFDIR | mount->folder_mode;
@@ -143,6 +155,10 @@ int ops_attributes(struct mount *mount, const struct node *node, bool writer,
 		st.st_blksize = 1 << 20;
 		st.st_mtim = node->rendered->mtime;
 		size = node->rendered->size;
+		break;
+	case NODE_LINK:
+		st.st_mode = S_IFLNK | 0777;
+		error = link_size(mount, node, &size);
 		break;
 	case NODE_ENTRY:
 	default:
@@ -235,6 +251,24 @@ static struct node *find_folder(struct mount *mount, struct node *parent,
 	return node;
 }
 
+static int find_by_path(struct mount *mount, const struct node *parent, const char *text,
+			struct node **ret_node)
+{
+	const struct path_folder folder = { parent->id == NODE_ID_BY_PATH ? 0
+									  : parent->base,
+					    parent->prefix_size };
+	struct path_found found;
+	int error = by_path_find(&mount->by_path, &mount->overlay, folder, text, &found);
+	uint64_t id;
+
+	if (error)
+		return error;
+	id = found.folder.size ? nodes_path_id(found.folder.first, found.folder.size)
+			       : entry_id(&mount->overlay, &found.entry) | NODE_ID_LINK;
+	*ret_node = nodes_find(&mount->nodes, id);
+	return *ret_node ? 0 : -ENOMEM;
+}
+
 int ops_find(struct mount *mount, struct node *parent, const char *text,
 	     struct node **ret_node, bool *ret_alias)
 {
@@ -246,6 +280,8 @@ int ops_find(struct mount *mount, struct node *parent, const char *text,
 	*ret_alias = false;
 	if (parent->type == NODE_ROOT || parent->type == NODE_CONTROL)
 		return find_fixed(mount, parent, text, ret_node);
+	if (parent->type == NODE_PATH)
+		return find_by_path(mount, parent, text, ret_node);
 	error = mount_folder(mount, parent, &folder, &prefix);
 	if (error)
 		return error == -EACCES ? -ENOTDIR : error;
@@ -315,6 +351,27 @@ static void ops_forget_multi(fuse_req_t req, size_t count,
 			     forgets[i].nlookup);
 	pthread_mutex_unlock(&mount->lock);
 	fuse_reply_none(req);
+}
+
+void ops_readlink(fuse_req_t req, fuse_ino_t ino)
+{
+	struct mount *mount;
+	struct node *node = ops_begin(req, ino, &mount);
+	char *target = NULL;
+	int error = -EINVAL;
+
+	if (!node)
+		return;
+	if (node->type == NODE_LINK) {
+		target = mount_link_target(mount, node);
+		error = -ENOMEM;
+	}
+	ops_end(req, mount);
+	if (target)
+		fuse_reply_readlink(req, target);
+	else
+		fuse_reply_err(req, -error);
+	free(target);
 }
 
 void ops_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
@@ -479,6 +536,7 @@ const struct fuse_lowlevel_ops bpkfs_ops = {
 	.forget = ops_forget,
 	.forget_multi = ops_forget_multi,
 	.getattr = ops_getattr,
+	.readlink = ops_readlink,
 	.setattr = ops_setattr,
 	.statfs = ops_statfs,
 	.getxattr = ops_getxattr,

@@ -72,6 +72,7 @@ int ops_find(struct mount *mount, struct node *parent, const char *text,
 
 /* ops.c */
 void ops_lookup(fuse_req_t req, fuse_ino_t parent, const char *name);
+void ops_readlink(fuse_req_t req, fuse_ino_t ino);
 void ops_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
 void ops_statfs(fuse_req_t req, fuse_ino_t ino);
 void ops_init(void *userdata, struct fuse_conn_info *conn);

@@ -42,13 +42,38 @@ static int list_callback(void *context, const char *file_name, size_t size,
 	return list_one(lister, file_name, size, id, is_folder ? S_IFDIR : S_IFREG);
 }
 
+static int list_path(void *context, const char *file_name, size_t size,
+		     const struct path_found *found)
+{
+	struct lister *lister = context;
+	const struct overlay *overlay = &lister->mount->overlay;
+
+	if (found->folder.size)
+		return list_one(lister, file_name, size,
+				nodes_path_id(found->folder.first, found->folder.size),
+				S_IFDIR);
+	return list_one(lister, file_name, size,
+			entry_id(overlay, &found->entry) | NODE_ID_LINK, S_IFLNK);
+}
+
+static int list_by_path(struct lister *lister)
+{
+	const struct node *node = lister->folder;
+	const struct path_folder folder = { node->id == NODE_ID_BY_PATH ? 0 : node->base,
+					    node->prefix_size };
+
+	return by_path_list(&lister->mount->by_path, &lister->mount->overlay, folder,
+			    list_path, lister);
+}
+
 static int list_fixed(struct lister *lister, uint64_t parent)
 {
 	int error = 0;
 
 	for (size_t i = 0; i < fixed_node_count && !error; i++) {
 		const struct fixed_node *fixed = &fixed_nodes[i];
-		bool file = fixed->type != NODE_SECTION && fixed->type != NODE_CONTROL;
+		bool file = fixed->type == NODE_RENDERED || fixed->type == NODE_STATUS ||
+			    fixed->type == NODE_CHANGES;
 		struct rendered *now;
 		uint64_t id = fixed->id;
 
@@ -77,6 +102,8 @@ static int make_listing(struct mount *mount, struct node *node,
 		error = list_one(&lister, "..", 2, up, S_IFDIR);
 	if (!error && (node->type == NODE_ROOT || node->type == NODE_CONTROL)) {
 		error = list_fixed(&lister, node->id);
+	} else if (!error && node->type == NODE_PATH) {
+		error = list_by_path(&lister);
 	} else if (!error) {
 		struct folder folder;
 		char *prefix;

@@ -119,10 +119,15 @@ static void library_ops_forget_multi(fuse_req_t req, size_t count,
 
 static void library_readlink(fuse_req_t req, fuse_ino_t ino)
 {
-	struct place *place = begin(req, ino);
+	struct place *place;
 	char *target = NULL;
 	int error = -EINVAL;
 
+	if (in_pack(req, ino)) {
+		ops_readlink(req, ino);
+		return;
+	}
+	place = begin(req, ino);
 	if (!place)
 		return;
 	if (place->type == PLACE_LINK)

@@ -109,6 +109,36 @@ module module module
 nothing  null
 odd module module'
 
+# by-path/
+record optim '{"tensors": [
+    {"name": "7.momentum.m1", "dtype": "U8", "shape": [1]}, {"name": "7.momentum.m1.x", "dtype": "U8", "shape": [2]},
+    {"name": "8.m", "dtype": "U8", "shape": [3]}, {"name": "9.m", "dtype": "U8", "shape": [4]},
+    {"name": "10.m", "dtype": "U8", "shape": [5]}, {"name": "10.bias", "dtype": "U8", "shape": [6]}],
+  "scalars": {"7.momentum.time": {"UInt": 3}, "7.__rank": {"UInt": 2}, "8.m": {"UInt": 9}},
+  "metadata": {"7": "encoder.layer1.weight", "8": "encoder.layer1.bias", "9": "encoder.layer1.bias",
+    "10": "encoder", "11": "encoder.none", "name": "10", "12": ".hidden..%"}}'
+by_path() { (cd "$1/by-path" && find . -type l -printf '%p %l\n' | sort); }
+is 'by-path/' "$(by_path "$mnt/records/optim")" './encoder/bias ../../tensors/10/bias
+./encoder/layer1/bias/m ../../../../tensors/8/m
+./encoder/layer1/weight/__rank ../../../../scalars/7/__rank
+./encoder/layer1/weight/momentum.m1 ../../../../tensors/7/momentum/m1/%self
+./encoder/layer1/weight/momentum.m1.x ../../../../tensors/7/momentum/m1/x
+./encoder/layer1/weight/momentum.time ../../../../scalars/7/momentum/time
+./encoder/m ../../tensors/10/m'
+is 'the links lead to the state' "$(cd "$mnt/records/optim/by-path/encoder" && find . -xtype l; wc -c <m; cat layer1/weight/momentum.time)" $'5\n3'
+is 'ls -i tells their numbers' "$(cd "$mnt/records/optim/by-path/encoder/layer1/weight" && ls -iA | awk '{ print $1 }')" \
+    "$(cd "$mnt/records/optim/by-path/encoder/layer1/weight" && stat -c %i ./*)"
+is 'no two have one' "$(find "$mnt/records/optim" -printf '%i\n' | sort | uniq -d)" ''
+ok 'none without paths' test ! -e "$mnt/records/module/by-path" -a ! -e "$mnt/records/11_optimizer/by-path"
+mounted 'one mounts alone' -o flat "$dir/records/optim.bpk" "$T/alone"
+is 'by-path/ of flat names' "$(by_path "$T/alone" | head -3)" './encoder.layer1.bias/m ../../tensors/8.m
+./encoder.layer1.weight/__rank ../../scalars/7.__rank
+./encoder.layer1.weight/momentum.m1 ../../tensors/7.momentum.m1'
+unmount 'it unmounts' "$T/alone"
+mounted 'and writable' -o rw "$dir/records/optim.bpk" "$T/alone"
+ok 'where it has none' test ! -e "$T/alone/by-path"
+unmount 'it unmounts' "$T/alone"
+
 # latest/
 is 'latest/' "$(cd "$mnt/latest" && ls -F && readlink ./*)" $'model@\noptim@\n../model-10\n../optim-003'
 is 'it leads to the pack' "$(cat "$mnt/latest/model/scalars/epoch")" 10
