@@ -404,39 +404,52 @@ int library_folder(const struct library *library, const struct place *place)
 
 /* Handles ----------------------------------------------------------------------- */
 
-int library_handle_new(struct library *library, struct place *place, int fd,
-		       uint64_t *ret_number, struct place_handle **ret_handle)
+static void close_handle(struct library *library, struct place_handle *handle)
 {
-	struct place_handle *handle = calloc(1, sizeof(*handle));
-	size_t at = 0;
+	library_unref(library, handle->place);
+	if (handle->fd >= 0)
+		close(handle->fd);
+	listing_free(handle->listing);
+	free(handle->text);
+}
 
-	if (!handle)
-		return -ENOMEM;
-	*handle = (struct place_handle) { .place = place, .fd = fd };
+int library_handle_new(struct library *library, const struct place_handle *opened,
+		       uint64_t *ret_number)
+{
+	struct place_handle *handle = malloc(sizeof(*handle)), taken = *opened;
+	size_t at = 0;
+	int error = handle ? 0 : -ENOMEM;
+
 	pthread_mutex_lock(&library->lock);
 	while (at < library->handle_count && library->handles[at])
 		at++;
-	if (at == library->handle_count) {
+	if (!error && at == library->handle_count) {
 		size_t count = library->handle_count ? library->handle_count * 2 : 16;
 		struct place_handle **grown =
 			reallocarray(library->handles, count, sizeof(*library->handles));
 
-		if (!grown) {
-			pthread_mutex_unlock(&library->lock);
-			free(handle);
-			return -ENOMEM;
+		if (grown) {
+			memset(grown + library->handle_count, 0,
+			       (count - library->handle_count) * sizeof(*grown));
+			library->handles = grown;
+			library->handle_count = count;
+		} else {
+			error = -ENOMEM;
 		}
-		memset(grown + library->handle_count, 0,
-		       (count - library->handle_count) * sizeof(*grown));
-		library->handles = grown;
-		library->handle_count = count;
 	}
-	library->handles[at] = handle;
-	library->open_handles++;
+	if (!error) {
+		*handle = taken;
+		handle->refs = 1;
+		library->handles[at] = handle;
+		library->open_handles++;
+		*ret_number = at;
+	}
 	pthread_mutex_unlock(&library->lock);
-	*ret_number = at;
-	*ret_handle = handle;
-	return 0;
+	if (error) {
+		close_handle(library, &taken);
+		free(handle);
+	}
+	return error;
 }
 
 struct place_handle *library_handle(struct library *library, uint64_t number)
@@ -446,24 +459,38 @@ struct place_handle *library_handle(struct library *library, uint64_t number)
 	pthread_mutex_lock(&library->lock);
 	library->requests++;
 	handle = number < library->handle_count ? library->handles[number] : NULL;
+	if (handle)
+		handle->refs++;
 	pthread_mutex_unlock(&library->lock);
 	return handle;
 }
 
-void library_handle_free(struct library *library, uint64_t number)
+void library_handle_put(struct library *library, struct place_handle *handle)
 {
-	struct place_handle *handle = library_handle(library, number);
+	bool last;
 
 	if (!handle)
 		return;
 	pthread_mutex_lock(&library->lock);
-	library->handles[number] = NULL;
-	library->open_handles--;
+	last = !--handle->refs;
 	pthread_mutex_unlock(&library->lock);
-	library_unref(library, handle->place);
-	if (handle->fd >= 0)
-		close(handle->fd);
-	listing_free(handle->listing);
-	free(handle->text);
+	if (!last)
+		return;
+	close_handle(library, handle);
 	free(handle);
+}
+
+void library_handle_free(struct library *library, uint64_t number)
+{
+	struct place_handle *handle = NULL;
+
+	pthread_mutex_lock(&library->lock);
+	library->requests++;
+	if (number < library->handle_count && library->handles[number]) {
+		handle = library->handles[number];
+		library->handles[number] = NULL;
+		library->open_handles--;
+	}
+	pthread_mutex_unlock(&library->lock);
+	library_handle_put(library, handle);
 }

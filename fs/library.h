@@ -64,6 +64,7 @@ struct place {
 };
 
 struct place_handle {
+	unsigned refs;	     /* the kernel's, and requests */
 	struct place *place; /* owned reference */
 	int fd;		     /* PLACE_FILE; else -1 */
 	struct listing *listing;
@@ -141,11 +142,13 @@ void library_told(struct library *library, struct place *place);
 /* The folder on disk that a PLACE_FOLDER is: a descriptor or -errno. */
 int library_folder(const struct library *library, const struct place *place);
 
-/* Handles; they take the reference, when made. 0 or -ENOMEM. */
-int library_handle_new(struct library *library, struct place *place, int fd,
-		       uint64_t *ret_number, struct place_handle **ret_handle);
-/* NULL when there is none. Whoever has it open keeps it. */
+/* Handles. One takes all that is in @opened, also on failure. 0 or -ENOMEM. */
+int library_handle_new(struct library *library, const struct place_handle *opened,
+		       uint64_t *ret_number);
+/* With a reference, for library_handle_put(); NULL when there is none. */
 struct place_handle *library_handle(struct library *library, uint64_t number);
+void library_handle_put(struct library *library, struct place_handle *handle);
+/* The kernel has closed it. */
 void library_handle_free(struct library *library, uint64_t number);
 
 #endif

@@ -140,39 +140,30 @@ static void library_readlink(fuse_req_t req, fuse_ino_t ino)
 	free(target);
 }
 
-/* A handle of the place, which it refers to from then on. */
-static void reply_open(fuse_req_t req, struct place *place, int fd, char *text,
-		       size_t text_size, struct fuse_file_info *fi)
+/* A handle, which takes all that is in @opened. */
+static void reply_open(fuse_req_t req, const struct place_handle *opened,
+		       struct fuse_file_info *fi)
 {
 	struct library *library = library_of(req);
-	struct place_handle *handle;
-	int error = library_handle_new(library, place, fd, &fi->fh, &handle);
+	int error = library_handle_new(library, opened, &fi->fh);
 
-	if (error) {
-		end(req, place);
-		if (fd >= 0)
-			close(fd);
-		free(text);
+	if (error)
 		fuse_reply_err(req, -error);
-		return;
-	}
-	handle->text = text;
-	handle->text_size = text_size;
-	if (fuse_reply_open(req, fi) == -ENOENT)
+	else if (fuse_reply_open(req, fi) == -ENOENT)
 		library_handle_free(library, fi->fh);
 }
 
 static void library_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
-	struct place *place;
+	struct place_handle opened = { .fd = -1 };
 
 	if (in_pack(req, ino)) {
 		ops_opendir(req, ino, fi);
 		return;
 	}
-	place = begin(req, ino);
-	if (place)
-		reply_open(req, place, -1, NULL, 0, fi);
+	opened.place = begin(req, ino);
+	if (opened.place)
+		reply_open(req, &opened, fi);
 }
 
 static void library_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
@@ -214,6 +205,7 @@ static void library_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t o
 	else
 		fuse_reply_buf(req, buffer, used);
 	free(buffer);
+	library_handle_put(library, handle);
 }
 
 static void library_ops_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
@@ -249,36 +241,37 @@ static void library_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_
 static void library_ops_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	struct library *library = library_of(req);
-	struct place *place;
-	char *text = NULL;
-	size_t size = 0;
-	int fd = -1, error = 0;
+	struct place_handle opened = { .fd = -1 };
+	enum place_type type;
+	int error = 0;
 
 	if (in_pack(req, ino)) {
 		ops_open(req, ino, fi);
 		return;
 	}
-	place = begin(req, ino);
-	if (!place)
+	opened.place = begin(req, ino);
+	if (!opened.place)
 		return;
+	type = opened.place->type;
 	if ((fi->flags & O_ACCMODE) != O_RDONLY || fi->flags & O_TRUNC)
 		error = -EROFS;
-	else if (place->type == PLACE_STATUS)
-		error = place_status(library, &text, &size);
-	else if (place->type == PLACE_FILE)
-		error = fd = place_open(library, place);
+	else if (type == PLACE_STATUS)
+		error = place_status(library, &opened.text, &opened.text_size);
+	else if (type == PLACE_FILE)
+		error = opened.fd = place_open(library, opened.place);
 	if (error < 0) {
-		end(req, place);
+		end(req, opened.place);
 		fuse_reply_err(req, -error);
 		return;
 	}
-	fi->direct_io = place->type != PLACE_FILE;
-	reply_open(req, place, fd, text, size, fi);
+	fi->direct_io = type != PLACE_FILE;
+	reply_open(req, &opened, fi);
 }
 
 static void library_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 			 struct fuse_file_info *fi)
 {
+	struct library *library = library_of(req);
 	struct place_handle *handle;
 	char *buffer;
 	ssize_t got;
@@ -287,7 +280,7 @@ static void library_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 		ops_read(req, ino, size, off, fi);
 		return;
 	}
-	handle = library_handle(library_of(req), fi->fh);
+	handle = library_handle(library, fi->fh);
 	if (handle && handle->fd < 0) {
 		size_t at =
 			(size_t)off < handle->text_size ? (size_t)off : handle->text_size;
@@ -295,6 +288,7 @@ static void library_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 		if (size > handle->text_size - at)
 			size = handle->text_size - at;
 		fuse_reply_buf(req, size ? handle->text + at : NULL, size);
+		library_handle_put(library, handle);
 		return;
 	}
 	buffer = handle ? malloc(size) : NULL;
@@ -306,6 +300,7 @@ static void library_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 	else
 		fuse_reply_buf(req, buffer, (size_t)got);
 	free(buffer);
+	library_handle_put(library, handle);
 }
 
 static void library_release_file(fuse_req_t req, fuse_ino_t ino,
