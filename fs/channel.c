@@ -61,8 +61,9 @@ int channel_open(struct channel *channel, const struct options *options,
 
 	channel->server = pthread_self();
 	if (!error) {
-		channel->fuse =
-			fuse_session_new(&args, &bpkfs_ops, sizeof(bpkfs_ops), session);
+		channel->fuse = fuse_session_new(
+			&args, session->library ? &library_ops : &bpkfs_ops,
+			sizeof(bpkfs_ops), session);
 		error = channel->fuse ? 0 : -ENOMEM;
 	}
 	fuse_opt_free_args(&args);

@@ -19,8 +19,9 @@ struct channel {
 	pthread_t server; /* the thread that opened it and is to serve */
 };
 
-/* A session for the handlers of ops.h, with @session as their userdata. The mount
- * table shows @source unless -o fsname says otherwise. 0 or -ENOMEM. */
+/* A session for the handlers of ops.h, of a pack or of a directory, with @session as
+ * their userdata. The mount table shows @source unless -o fsname says otherwise. 0 or
+ * -ENOMEM. */
 int channel_open(struct channel *channel, const struct options *options,
 		 const char *source, struct session *session);
 /* Mount on @point, which is made anew when it is gone. STATUS_OK, or STATUS_MOUNT_POINT

@@ -4,6 +4,7 @@
 #include "describe.h"
 #include "attr_text.h"
 #include "convert/json.h"
+#include "record.h"
 #include "tensor.h"
 
 #include <errno.h>
@@ -275,4 +276,35 @@ int describe_xattr_names(const struct mount *mount, const struct entry *entry,
 		fwrite(attributes[i].name, 1, strlen(attributes[i].name) + 1, out);
 	}
 	return fclose(out) == 0 ? 0 : -ENOMEM;
+}
+
+#define RECORD_ATTRIBUTE "user.bpk.record"
+
+static int copy_of(const char *text, size_t size, char **ret_value, size_t *ret_size)
+{
+	char *value = malloc(size + 1);
+
+	if (!value)
+		return -ENOMEM;
+	memcpy(value, text, size);
+	*ret_value = value;
+	*ret_size = size;
+	return 0;
+}
+
+int describe_root_xattr(const struct mount *mount, const char *name, char **ret_value,
+			size_t *ret_size)
+{
+	const char *record =
+		strcmp(name, RECORD_ATTRIBUTE) == 0 ? record_of(&mount->overlay) : NULL;
+
+	return record ? copy_of(record, strlen(record), ret_value, ret_size) : -ENODATA;
+}
+
+int describe_root_xattr_names(const struct mount *mount, char **ret_names,
+			      size_t *ret_size)
+{
+	return copy_of(RECORD_ATTRIBUTE,
+		       record_of(&mount->overlay) ? sizeof(RECORD_ATTRIBUTE) : 0,
+		       ret_names, ret_size);
 }

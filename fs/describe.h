@@ -17,5 +17,10 @@ int describe_xattr(const struct mount *mount, const struct entry *entry, const c
 /* The names that describe_xattr() has for @entry, NUL-separated; malloc'd. */
 int describe_xattr_names(const struct mount *mount, const struct entry *entry,
 			 char **ret_names, size_t *ret_size);
+/* The same for the root: which record the pack is. */
+int describe_root_xattr(const struct mount *mount, const char *name, char **ret_value,
+			size_t *ret_size);
+int describe_root_xattr_names(const struct mount *mount, char **ret_names,
+			      size_t *ret_size);
 
 #endif

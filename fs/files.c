@@ -160,7 +160,7 @@ static void set_attributes(struct files *files)
 	const struct options *options = files->options;
 	struct mount *mount = files->mount;
 	struct stat st = mount->overlay.pack->stat;
-	mode_t readable, writable;
+	struct shown_attributes shown;
 
 	if (options->output && mount->target.there) {
 		st = mount->target.stat;
@@ -169,13 +169,12 @@ static void set_attributes(struct files *files)
 		st.st_uid = geteuid();
 		st.st_gid = getegid();
 	}
-	readable = st.st_mode & 0444;
-	writable = mount->writable ? (st.st_mode & 0222) | 0200 : 0;
-	mount->uid = options->has_uid ? options->uid : st.st_uid;
-	mount->gid = options->has_gid ? options->gid : st.st_gid;
-	mount->file_mode = (readable | writable) & ~options->file_mask;
-	mount->folder_mode =
-		(readable | readable >> 2 | writable) & ~options->folder_mask;
+	options_attributes(options, &st, mount->writable ? (st.st_mode & 0222) | 0200 : 0,
+			   &shown);
+	mount->uid = shown.uid;
+	mount->gid = shown.gid;
+	mount->file_mode = shown.file_mode;
+	mount->folder_mode = shown.folder_mode;
 }
 
 enum status files_open(struct files *files)

@@ -30,6 +30,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 struct daemon {
@@ -40,6 +41,9 @@ struct daemon {
 	struct notify notify;
 	struct channel channel;
 	struct mount mount;
+	struct library library; /* in its place, when a directory is mounted */
+	bool is_library;
+	uint64_t requests; /* when it was last looked at */
 	struct session session;
 	struct control_pace pace;
 };
@@ -59,6 +63,21 @@ static void stop_serving(void *context)
 	struct daemon *daemon = context;
 
 	channel_stop(&daemon->channel);
+}
+
+static bool in_use(void *context)
+{
+	struct daemon *daemon = context;
+	struct mount *mount = &daemon->mount;
+	bool used;
+
+	if (daemon->is_library)
+		return library_in_use(&daemon->library, &daemon->requests);
+	pthread_mutex_lock(&mount->lock);
+	used = mount->requests != daemon->requests || mount->open_handles;
+	daemon->requests = mount->requests;
+	pthread_mutex_unlock(&mount->lock);
+	return used;
 }
 
 /* Pages of files that are open for writing. A number is not used for another file
@@ -94,33 +113,51 @@ static enum status finish(struct daemon *daemon)
 {
 	struct mount *mount = &daemon->mount;
 
+	if (daemon->is_library) {
+		library_done(&daemon->library);
+		control_report(daemon->session.report_to, STATUS_OK, "");
+		return STATUS_OK;
+	}
 	commit_at_unmount(mount, tell_progress, daemon);
 	if (mount->message[0])
 		log_line("%s", mount->message);
 	mount->staging.keep = mount->kept;
-	for (size_t i = 0; i < mount->handle_count; i++)
-		handle_free(mount, i);
-	free(mount->handles);
+	handles_done(mount);
 	mount_done(mount);
 	staging_close(&mount->staging, !mount->kept);
 	control_report(daemon->session.report_to, mount->result, mount->message);
 	return mount->result;
 }
 
+/* By which the library knows what leads into itself. The kernel does not ask. */
+static int know_device(struct daemon *daemon)
+{
+	struct statx st;
+
+	if (statx(AT_FDCWD, daemon->point.path, AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, 0,
+		  &st) < 0)
+		return -errno;
+	library_set_device(&daemon->library, makedev(st.stx_dev_major, st.stx_dev_minor));
+	return 0;
+}
+
 static enum status serve_mounted(struct daemon *daemon)
 {
-	struct watch watch = { .mount = &daemon->mount,
+	struct watch watch = { .writable = daemon->mount.writable,
 			       .path = daemon->point.path,
 			       .device_fd = channel_device(&daemon->channel),
 			       .timeout = daemon->options->timeout,
+			       .in_use = in_use,
 			       .ready = tell_ready,
 			       .save = save_mappings,
 			       .stop = stop_serving,
 			       .context = daemon };
-	int error = watch_start(&watch), served = 0;
+	int error = daemon->is_library ? know_device(daemon) : 0, served = 0;
 	enum status status;
 	bool hidden;
 
+	if (!error)
+		error = watch_start(&watch);
 	if (!error)
 		served = channel_serve(&daemon->channel, daemon->options->single_thread);
 	/* What lies over it would go in its place. */
@@ -156,9 +193,12 @@ static enum status serve(struct daemon *daemon)
 		status = files_bring_back(&daemon->files);
 	if (status)
 		return status;
-	daemon->session.mount = mount;
-	if (mount_init(mount) || channel_open(&daemon->channel, daemon->options,
-					      mount->pack_path, &daemon->session)) {
+	daemon->session.mount = daemon->is_library ? NULL : mount;
+	daemon->session.library = daemon->is_library ? &daemon->library : NULL;
+	if ((!daemon->is_library && mount_init(mount)) ||
+	    channel_open(&daemon->channel, daemon->options,
+			 daemon->is_library ? daemon->library.path : mount->pack_path,
+			 &daemon->session)) {
 		log_line("no memory");
 		status = STATUS_MOUNT_POINT;
 	} else {
@@ -192,11 +232,30 @@ static enum status check_not_hidden(const struct daemon *daemon)
 	return STATUS_MOUNT_POINT;
 }
 
+static bool is_directory(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* Options that make no sense for a directory of packs. */
+static enum status check_library(const struct options *options)
+{
+	if (!options->writable)
+		return STATUS_OK;
+	log_line("%s: a directory of packs is mounted read-only; mount one of its packs "
+		 "with \"-o rw\" to edit it",
+		 options->pack);
+	return STATUS_USAGE;
+}
+
 static enum status mount_pack(const struct options *options)
 {
 	struct daemon daemon = {
 		.options = options,
 		.background = { .ready_fd = -1 },
+		.library = { .dir_fd = -1 },
 		.mount = { .writer_lock = PTHREAD_MUTEX_INITIALIZER,
 			   .lock = PTHREAD_MUTEX_INITIALIZER,
 			   .idle = PTHREAD_COND_INITIALIZER,
@@ -207,12 +266,17 @@ static enum status mount_pack(const struct options *options)
 	enum status status;
 
 	daemon.files = (struct files) { .options = options, .mount = &daemon.mount };
-	status = files_find(&daemon.files);
+	daemon.is_library = is_directory(options->pack);
+	if (daemon.is_library)
+		status = check_library(options);
+	else
+		status = files_find(&daemon.files);
 	if (!options->foreground)
 		background_close_inherited();
 	notify_init(&daemon.notify, options->foreground);
 	if (!status)
-		status = files_open(&daemon.files);
+		status = daemon.is_library ? library_open(&daemon.library, options)
+					   : files_open(&daemon.files);
 	if (!status) {
 		signals_block(options->foreground);
 		status = mount_point_find(&daemon.point, options->mount_point);
@@ -227,6 +291,7 @@ static enum status mount_pack(const struct options *options)
 		else
 			mount_point_done(&daemon.point);
 	}
+	library_done(&daemon.library);
 	mount_done(&daemon.mount);
 	files_done(&daemon.files);
 	return status;

@@ -4,6 +4,7 @@
 #include "mount.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 static enum name_dots dots_of(const struct mount *mount, enum item_kind kind)
@@ -36,7 +37,68 @@ void mount_done(struct mount *mount)
 	for (size_t kind = 0; kind < PACK_KIND_COUNT; kind++)
 		for (size_t npy = 0; npy < 2; npy++)
 			cuts_done(&mount->cuts[kind][npy]);
+	by_path_done(&mount->by_path);
 	overlay_done(&mount->overlay);
+}
+
+struct node *mount_find(struct mount *mount, uint64_t number)
+{
+	struct rendered *rendered;
+	struct node *node;
+	uint64_t id;
+
+	if (!numbers_find(&mount->numbers, number, &id))
+		return NULL;
+	node = nodes_find(&mount->nodes, id);
+	if (node && node->type == NODE_PATH) {
+		const struct path_folder folder = { node->base, node->prefix_size };
+
+		if (by_path_make(&mount->by_path, &mount->overlay, mount->dots) ||
+		    (node->id != NODE_ID_BY_PATH &&
+		     !by_path_valid(&mount->by_path, folder)))
+			return NULL;
+	}
+	/* Told before the pack was closed and opened again. */
+	if (!node && mount->place && id >= NODE_ID_RENDERED &&
+	    id < NODE_ID_RENDERED + RENDERED_COUNT &&
+	    mount_rendered(mount, (enum rendered_kind)(id - NODE_ID_RENDERED),
+			   &rendered) == 0)
+		node = nodes_rendered(&mount->nodes, rendered);
+	return node;
+}
+
+bool mount_shows(struct mount *mount, const struct fixed_node *fixed)
+{
+	if (fixed->type == NODE_PATH)
+		return !mount->writable &&
+		       by_path_make(&mount->by_path, &mount->overlay, mount->dots) == 0 &&
+		       mount->by_path.count;
+	return !mount->place || fixed->type != NODE_CONTROL;
+}
+
+char *mount_link_target(struct mount *mount, const struct node *node)
+{
+	const struct entry entry = node_entry(&mount->overlay, node);
+	const struct node *section = &mount->nodes.fixed[NODE_ID_SECTION + node->kind];
+	size_t depth = by_path_depth(&mount->by_path, &mount->overlay, &entry);
+	char *prefix, *path, *target = NULL;
+	struct folder folder;
+
+	if (mount_folder(mount, section, &folder, &prefix))
+		return NULL;
+	path = tree_path(&folder, &entry);
+	if (path)
+		target = malloc(depth * 3 + strlen("tensors/") + strlen(path) + 1);
+	if (target) {
+		for (size_t i = 0; i < depth; i++)
+			memcpy(target + i * 3, "../", 3);
+		strcpy(target + depth * 3,
+		       node->kind == ITEM_TENSOR ? "tensors/" : "scalars/");
+		strcat(target + depth * 3, path);
+	}
+	free(path);
+	free(prefix);
+	return target;
 }
 
 void mount_edited(struct mount *mount)

@@ -18,7 +18,9 @@
 #include <pthread.h>
 #include <sys/stat.h>
 
+#include "by_path.h"
 #include "node.h"
+#include "numbers.h"
 #include "overlay.h"
 #include "staging.h"
 #include "status.h"
@@ -38,6 +40,8 @@ struct mount {
 	mode_t file_mode;
 	mode_t folder_mode;
 	struct staging staging;
+	struct numbers numbers; /* what the kernel is told of those of the nodes */
+	struct place *place;	/* in a directory of packs; else NULL */
 
 	/* Held by whoever writes the journal or the pack, before mount.lock. */
 	pthread_mutex_t writer_lock;
@@ -47,9 +51,11 @@ struct mount {
 	struct overlay overlay;
 	struct cuts cuts[PACK_KIND_COUNT][2]; /* [1] through npy/, of tensors alone */
 	struct nodes nodes;
+	struct by_path by_path; /* where nothing can change */
 	struct handle **handles;
 	size_t handle_count;
 	size_t handle_hint;
+	size_t open_handles;
 	uint64_t requests;	 /* so far, but forget and statfs; tells who is idle */
 	struct timespec changed; /* when the last edit was made */
 	uint64_t edits;		 /* counts them */
@@ -72,6 +78,14 @@ struct mount {
  * -errno; mount_done() takes what is half made, and twice, too. */
 int mount_init(struct mount *mount);
 void mount_done(struct mount *mount);
+
+/* The node that the kernel was told of as @number, or NULL: nodes_find(). Locked. */
+struct node *mount_find(struct mount *mount, uint64_t number);
+/* Is @fixed there? Not .bpkfs/ of each pack in a directory, which has one for all; and
+ * by-path/ where there are paths and nothing can change. */
+bool mount_shows(struct mount *mount, const struct fixed_node *fixed);
+/* Where a NODE_LINK leads, malloc'd; NULL without memory. Locked. */
+char *mount_link_target(struct mount *mount, const struct node *node);
 
 /* An edit is made: what was rendered before is of the past. Locked. */
 void mount_edited(struct mount *mount);

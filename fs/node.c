@@ -8,12 +8,6 @@
 #include <string.h>
 #include <sys/random.h>
 
-#define FOLDER_BITS (UINT64_C(3) << 62)
-
-/* A folder's number where nothing can change: the bits above; two for npy/ and what
- * is left; section; length of the prefix; index of the first entry. */
-enum { KIND_SHIFT = 59, PREFIX_SHIFT = 32, PREFIX_BITS = 27, KIND_BITS = 2 };
-
 const struct fixed_node fixed_nodes[] = {
 	{ NODE_ID_SECTION + ITEM_TENSOR, NODE_ID_ROOT, "tensors", NODE_SECTION,
 	  ITEM_TENSOR, 0 },
@@ -28,6 +22,7 @@ const struct fixed_node fixed_nodes[] = {
 	  RENDERED_JSON },
 	{ NODE_ID_RENDERED + RENDERED_SAFETENSORS, NODE_ID_ROOT, "pack.safetensors",
 	  NODE_RENDERED, 0, RENDERED_SAFETENSORS },
+	{ NODE_ID_BY_PATH, NODE_ID_ROOT, "by-path", NODE_PATH, 0, 0 },
 	{ NODE_ID_CONTROL, NODE_ID_ROOT, ".bpkfs", NODE_CONTROL, 0, 0 },
 	{ NODE_ID_STATUS, NODE_ID_CONTROL, "status", NODE_STATUS, 0, 0 },
 	{ NODE_ID_CHANGES, NODE_ID_CONTROL, "changes", NODE_CHANGES, 0, 0 },
@@ -165,13 +160,15 @@ static struct node *remake_entry(struct nodes *nodes, uint64_t id)
 {
 	for (enum item_kind kind = 0; kind < PACK_KIND_COUNT; kind++) {
 		const struct entry first = { kind, 0, NULL };
-		uint64_t index = (id & ~NODE_ID_NPY) - entry_id(nodes->constant, &first);
+		const uint64_t views = NODE_ID_NPY | NODE_ID_LINK;
+		uint64_t index = (id & ~views) - entry_id(nodes->constant, &first);
 		struct node *node;
 
 		if (index >= overlay_pack_count(nodes->constant, kind) ||
 		    (id & NODE_ID_NPY && kind != ITEM_TENSOR))
 			continue;
-		node = add_loose(nodes, id, NODE_ENTRY, kind);
+		node = add_loose(nodes, id, id & NODE_ID_LINK ? NODE_LINK : NODE_ENTRY,
+				 kind);
 		if (node)
 			node->base = (size_t)index;
 		return node;
@@ -181,12 +178,22 @@ static struct node *remake_entry(struct nodes *nodes, uint64_t id)
 
 static struct node *remake_folder(struct nodes *nodes, uint64_t id)
 {
-	unsigned kind = id >> KIND_SHIFT & ((1U << KIND_BITS) - 1);
-	size_t prefix_size = id >> PREFIX_SHIFT & ((1U << PREFIX_BITS) - 1), size;
+	unsigned kind = id >> NODE_ID_KIND_SHIFT & ((1U << NODE_ID_KIND_BITS) - 1);
+	size_t prefix_size =
+		       id >> NODE_ID_PREFIX_SHIFT & ((1U << NODE_ID_PREFIX_BITS) - 1),
+	       size;
 	const struct entry first = { (enum item_kind)kind, (uint32_t)id, NULL };
 	struct node *node;
 	const char *name;
 
+	if (kind == NODE_ID_PATH_KIND) {
+		node = add_loose(nodes, id, NODE_PATH, 0);
+		if (node) {
+			node->base = (uint32_t)id;
+			node->prefix_size = prefix_size;
+		}
+		return node;
+	}
 	if (kind >= PACK_KIND_COUNT ||
 	    first.base >= overlay_pack_count(nodes->constant, first.kind))
 		return NULL;
@@ -210,8 +217,8 @@ struct node *nodes_find(struct nodes *nodes, uint64_t id)
 	node = find(nodes, id);
 	if (node || !nodes->constant)
 		return node;
-	return (id & FOLDER_BITS) == FOLDER_BITS ? remake_folder(nodes, id)
-						 : remake_entry(nodes, id);
+	return (id & NODE_ID_FOLDER) == NODE_ID_FOLDER ? remake_folder(nodes, id)
+						       : remake_entry(nodes, id);
 }
 
 struct node *nodes_entry(struct nodes *nodes, const struct overlay *overlay,
@@ -280,14 +287,20 @@ uint64_t nodes_folder_id(const struct nodes *nodes, const struct node *parent,
 		hash = (hash ^ (uint8_t)component[i]) * UINT64_C(0x100000001b3);
 		hash ^= hash >> 29;
 	}
-	return (hash & ~NODE_ID_NPY) | FOLDER_BITS | (parent->npy ? NODE_ID_NPY : 0);
+	return (hash & ~NODE_ID_NPY) | NODE_ID_FOLDER | (parent->npy ? NODE_ID_NPY : 0);
 }
 
 uint64_t nodes_constant_folder_id(const struct entry *first, bool npy, size_t prefix_size)
 {
-	return FOLDER_BITS | (npy ? NODE_ID_NPY : 0) |
-	       (uint64_t)first->kind << KIND_SHIFT |
-	       (uint64_t)prefix_size << PREFIX_SHIFT | (uint32_t)first->base;
+	return NODE_ID_FOLDER | (npy ? NODE_ID_NPY : 0) |
+	       (uint64_t)first->kind << NODE_ID_KIND_SHIFT |
+	       (uint64_t)prefix_size << NODE_ID_PREFIX_SHIFT | (uint32_t)first->base;
+}
+
+uint64_t nodes_path_id(size_t first, size_t size)
+{
+	return NODE_ID_FOLDER | (uint64_t)NODE_ID_PATH_KIND << NODE_ID_KIND_SHIFT |
+	       (uint64_t)size << NODE_ID_PREFIX_SHIFT | (uint32_t)first;
 }
 
 uint64_t node_parent_id(const struct nodes *nodes, const struct node *node)
@@ -327,7 +340,7 @@ struct node *nodes_folder(struct nodes *nodes, struct node *parent, enum item_ki
 	while ((node = nodes_find(nodes, id))) {
 		if (is_folder(node, parent, component, size))
 			return node;
-		id = ((id + 1) & ~NODE_ID_NPY) | FOLDER_BITS |
+		id = ((id + 1) & ~NODE_ID_NPY) | NODE_ID_FOLDER |
 		     (parent->npy ? NODE_ID_NPY : 0);
 	}
 	copy = malloc(size + 1);
@@ -360,7 +373,8 @@ void node_move(struct nodes *nodes, struct overlay *overlay, struct node *node,
 bool node_is_folder(const struct node *node)
 {
 	return node->type == NODE_ROOT || node->type == NODE_SECTION ||
-	       node->type == NODE_CONTROL || node->type == NODE_FOLDER;
+	       node->type == NODE_CONTROL || node->type == NODE_FOLDER ||
+	       node->type == NODE_PATH;
 }
 
 void node_ref(struct node *node)
@@ -414,8 +428,9 @@ void nodes_sweep(struct nodes *nodes, struct overlay *overlay)
 	}
 }
 
-void node_told(const struct nodes *nodes, struct node *node)
+void node_told(struct nodes *nodes, struct node *node)
 {
+	nodes->told++;
 	/* What can be made of its number is not kept for the kernel. */
 	if (!nodes->constant || node->type == NODE_RENDERED)
 		node->lookups++;
@@ -424,6 +439,7 @@ void node_told(const struct nodes *nodes, struct node *node)
 void node_forget(struct nodes *nodes, struct overlay *overlay, struct node *node,
 		 uint64_t lookups)
 {
+	nodes->told -= lookups;
 	node->lookups -= lookups < node->lookups ? lookups : node->lookups;
 	free_unused(nodes, overlay, node);
 }
@@ -435,6 +451,8 @@ void nodes_forget(struct nodes *nodes, struct overlay *overlay, uint64_t id,
 
 	if (node)
 		node_forget(nodes, overlay, node, lookups);
+	else
+		nodes->told -= lookups;
 }
 
 char *node_prefix(const struct node *node, size_t *ret_size)

@@ -44,6 +44,9 @@ enum node_type {
 	NODE_RENDERED, /* index.tsv, pack.json, pack.safetensors */
 	NODE_FOLDER,
 	NODE_ENTRY, /* an entry or a scratch file */
+	NODE_PATH,  /* by-path/ and what is in it: base and prefix_size are a path_folder
+		     */
+	NODE_LINK,  /* in there, to the entry base */
 };
 
 #define NODE_ID_ROOT 1
@@ -53,9 +56,17 @@ enum node_type {
 #define NODE_ID_CHANGES 7
 #define NODE_ID_NPY_SECTION 8
 #define NODE_ID_RENDERED 9 /* + enum rendered_kind: 9, 10, 11 */
+#define NODE_ID_BY_PATH 12
 #define NODE_ID_FIXED_END 16
+/* An entry of the pack: its section + 1 shifted by so many bits, and its index. */
+#define NODE_ID_ENTRY_SHIFT OVERLAY_ID_SHIFT
 /* In the number of what npy/ shows. */
 #define NODE_ID_NPY (UINT64_C(1) << 61)
+
+/* In the number of the link in by-path/ to an entry. */
+#define NODE_ID_LINK (UINT64_C(1) << 60)
+/* In place of a section, in the number of a folder there. */
+#define NODE_ID_PATH_KIND 3
 
 /* What stands in the root and in .bpkfs/, in the order it is listed. */
 struct fixed_node {
@@ -98,12 +109,23 @@ struct node {
 	struct node *next_loose;
 };
 
+/* What the number of a folder is made of where nothing can change: these bits; two for
+ * npy/ and what is left; section; length of the prefix; index of the first entry. */
+#define NODE_ID_FOLDER (UINT64_C(3) << 62)
+enum {
+	NODE_ID_KIND_SHIFT = 59,
+	NODE_ID_KIND_BITS = 2,
+	NODE_ID_PREFIX_SHIFT = 32,
+	NODE_ID_PREFIX_BITS = 27,
+};
+
 struct nodes {
 	const struct overlay *constant; /* what never changes, or NULL */
 	struct node *loose;
 	struct node **buckets;
 	size_t bucket_count;
 	size_t count;
+	uint64_t told; /* what the kernel was told of them, and has not forgotten */
 	uint64_t seed;
 	struct node fixed[NODE_ID_FIXED_END];
 };
@@ -138,6 +160,8 @@ uint64_t nodes_folder_id(const struct nodes *nodes, const struct node *parent,
  * what the name of @first, the first entry in it, begins with. */
 uint64_t nodes_constant_folder_id(const struct entry *first, bool npy,
 				  size_t prefix_size);
+/* Of a folder in by-path/ (by_path.h). */
+uint64_t nodes_path_id(size_t first, size_t size);
 /* The number of the folder that the folder or section @node is in. */
 uint64_t node_parent_id(const struct nodes *nodes, const struct node *node);
 /* A folder's node after a rename. It takes @component, which is malloc'd. */
@@ -150,7 +174,7 @@ void node_ref(struct node *node);
 struct folder_attributes *node_attributes(struct node *node);
 void node_unref(struct nodes *nodes, struct overlay *overlay, struct node *node);
 /* The kernel is told of it in a reply; and it has forgotten so many of those. */
-void node_told(const struct nodes *nodes, struct node *node);
+void node_told(struct nodes *nodes, struct node *node);
 void node_forget(struct nodes *nodes, struct overlay *overlay, struct node *node,
 		 uint64_t lookups);
 void nodes_forget(struct nodes *nodes, struct overlay *overlay, uint64_t id,

@@ -12,86 +12,51 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-struct mount *ops_mount(fuse_req_t req)
+int ops_enter(struct session *session, fuse_ino_t ino, struct mount **ret_mount)
 {
-	struct session *session = fuse_req_userdata(req);
-
-	return session->mount;
-}
-
-struct node *ops_begin(fuse_req_t req, fuse_ino_t ino)
-{
-	struct mount *mount = ops_mount(req);
-	struct node *node;
-
-	pthread_mutex_lock(&mount->lock);
-	mount->requests++;
-	nodes_sweep(&mount->nodes, &mount->overlay);
-	node = nodes_find(&mount->nodes, ino);
-	if (!node)
-		ops_fail(req, -ENOENT);
-	return node;
-}
-
-void ops_fail(fuse_req_t req, int negative_errno)
-{
-	pthread_mutex_unlock(&ops_mount(req)->lock);
-	fuse_reply_err(req, -negative_errno);
-}
-
-/* Handles ------------------------------------------------------------------ */
-
-int handle_new(struct mount *mount, struct node *node, uint64_t *ret_number)
-{
-	size_t at = mount->handle_hint;
-	struct handle *handle;
-
-	while (at < mount->handle_count && mount->handles[at])
-		at++;
-	if (at == mount->handle_count) {
-		size_t count = mount->handle_count ? mount->handle_count * 2 : 64;
-		struct handle **grown =
-			reallocarray(mount->handles, count, sizeof(*mount->handles));
-
-		if (!grown)
-			return -ENOMEM;
-		memset(grown + mount->handle_count, 0,
-		       (count - mount->handle_count) * sizeof(*grown));
-		mount->handles = grown;
-		mount->handle_count = count;
-	}
-	handle = calloc(1, sizeof(*handle));
-	if (!handle)
-		return -ENOMEM;
-	handle->node = node;
-	node_ref(node);
-	mount->handles[at] = handle;
-	mount->handle_hint = at + 1;
-	*ret_number = at;
+	if (session->library)
+		return library_enter(session->library, ino, ret_mount);
+	pthread_mutex_lock(&session->mount->lock);
+	*ret_mount = session->mount;
 	return 0;
 }
 
-struct handle *handle_get(struct mount *mount, uint64_t number)
+void ops_leave(struct session *session, struct mount *mount)
 {
-	return number < mount->handle_count ? mount->handles[number] : NULL;
+	if (session->library)
+		library_leave(session->library, mount);
+	else
+		pthread_mutex_unlock(&mount->lock);
 }
 
-void handle_free(struct mount *mount, uint64_t number)
+struct node *ops_begin(fuse_req_t req, fuse_ino_t ino, struct mount **ret_mount)
 {
-	struct handle *handle = handle_get(mount, number);
+	struct mount *mount;
+	struct node *node;
+	int error = ops_enter(fuse_req_userdata(req), ino, &mount);
 
-	if (!handle)
-		return;
-	mount->handles[number] = NULL;
+	if (error) {
+		fuse_reply_err(req, -error);
+		return NULL;
+	}
 	mount->requests++;
-	if (number < mount->handle_hint)
-		mount->handle_hint = number;
-	if (handle->rendered)
-		rendered_close(handle->rendered);
-	node_unref(&mount->nodes, &mount->overlay, handle->node);
-	ops_listing_free(handle->listing);
-	free(handle->text);
-	free(handle);
+	nodes_sweep(&mount->nodes, &mount->overlay);
+	node = mount_find(mount, ino);
+	if (!node)
+		ops_fail(req, mount, -ENOENT);
+	*ret_mount = mount;
+	return node;
+}
+
+void ops_end(fuse_req_t req, struct mount *mount)
+{
+	ops_leave(fuse_req_userdata(req), mount);
+}
+
+void ops_fail(fuse_req_t req, struct mount *mount, int negative_errno)
+{
+	ops_end(req, mount);
+	fuse_reply_err(req, -negative_errno);
 }
 
 /* Attributes --------------------------------------------------------------- */
@@ -135,11 +100,22 @@ static int entry_attributes(struct mount *mount, const struct node *node, bool w
 	return content_size(&mount->overlay, &entry, view, ret_size);
 }
 
+static int link_size(struct mount *mount, const struct node *node, uint64_t *ret_size)
+{
+	char *target = mount_link_target(mount, node);
+
+	if (!target)
+		return -ENOMEM;
+	*ret_size = strlen(target);
+	free(target);
+	return 0;
+}
+
 int ops_attributes(struct mount *mount, const struct node *node, bool writer,
 		   struct stat *ret_stat)
 {
 	struct stat st = {
-		.st_ino = node->id,
+		.st_ino = numbers_tell(&mount->numbers, node->id),
 		.st_uid = mount->uid,
 		.st_gid = mount->gid,
 		.st_nlink = 1,
@@ -154,6 +130,7 @@ int ops_attributes(struct mount *mount, const struct node *node, bool writer,
 	case NODE_SECTION:
 	case NODE_CONTROL:
 	case NODE_FOLDER:
+	case NODE_PATH:
 		/* One link: their number is not that of the folders inside, and who
 		 * counts on that (find, perl's File::Find) is told so by it. */
 		st.st_mode = S_IFDIR | mount->folder_mode;
@@ -179,6 +156,10 @@ int ops_attributes(struct mount *mount, const struct node *node, bool writer,
 		st.st_mtim = node->rendered->mtime;
 		size = node->rendered->size;
 		break;
+	case NODE_LINK:
+		st.st_mode = S_IFLNK | 0777;
+		error = link_size(mount, node, &size);
+		break;
 	case NODE_ENTRY:
 	default:
 		error = entry_attributes(mount, node, writer, &st, &size);
@@ -203,7 +184,7 @@ int ops_entry(struct mount *mount, struct node *node, bool alias,
 	if (error)
 		return error;
 	*ret_entry = (struct fuse_entry_param) {
-		.ino = node->id,
+		.ino = st.st_ino,
 		.generation = 1,
 		.attr = st,
 		/* What is rendered never changes: another one takes its place. */
@@ -223,7 +204,8 @@ static int find_fixed(struct mount *mount, const struct node *parent, const char
 		struct rendered *rendered;
 		int error;
 
-		if (fixed->parent != parent->id || strcmp(fixed->name, text) != 0)
+		if (fixed->parent != parent->id || strcmp(fixed->name, text) != 0 ||
+		    !mount_shows(mount, fixed))
 			continue;
 		if (fixed->type != NODE_RENDERED) {
 			*ret_node = nodes_find(&mount->nodes, fixed->id);
@@ -269,6 +251,24 @@ static struct node *find_folder(struct mount *mount, struct node *parent,
 	return node;
 }
 
+static int find_by_path(struct mount *mount, const struct node *parent, const char *text,
+			struct node **ret_node)
+{
+	const struct path_folder folder = { parent->id == NODE_ID_BY_PATH ? 0
+									  : parent->base,
+					    parent->prefix_size };
+	struct path_found found;
+	int error = by_path_find(&mount->by_path, &mount->overlay, folder, text, &found);
+	uint64_t id;
+
+	if (error)
+		return error;
+	id = found.folder.size ? nodes_path_id(found.folder.first, found.folder.size)
+			       : entry_id(&mount->overlay, &found.entry) | NODE_ID_LINK;
+	*ret_node = nodes_find(&mount->nodes, id);
+	return *ret_node ? 0 : -ENOMEM;
+}
+
 int ops_find(struct mount *mount, struct node *parent, const char *text,
 	     struct node **ret_node, bool *ret_alias)
 {
@@ -280,6 +280,8 @@ int ops_find(struct mount *mount, struct node *parent, const char *text,
 	*ret_alias = false;
 	if (parent->type == NODE_ROOT || parent->type == NODE_CONTROL)
 		return find_fixed(mount, parent, text, ret_node);
+	if (parent->type == NODE_PATH)
+		return find_by_path(mount, parent, text, ret_node);
 	error = mount_folder(mount, parent, &folder, &prefix);
 	if (error)
 		return error == -EACCES ? -ENOTDIR : error;
@@ -305,10 +307,10 @@ int ops_find(struct mount *mount, struct node *parent, const char *text,
 	return error;
 }
 
-static void ops_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
+void ops_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
-	struct mount *mount = ops_mount(req);
-	struct node *folder = ops_begin(req, parent), *node;
+	struct mount *mount;
+	struct node *folder = ops_begin(req, parent, &mount), *node;
 	struct fuse_entry_param entry;
 	bool alias;
 	int error;
@@ -319,16 +321,17 @@ static void ops_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 	if (!error)
 		error = ops_entry(mount, node, alias, &entry);
 	if (error) {
-		ops_fail(req, error);
+		ops_fail(req, mount, error);
 		return;
 	}
-	pthread_mutex_unlock(&mount->lock);
+	ops_end(req, mount);
 	fuse_reply_entry(req, &entry);
 }
 
 static void ops_forget(fuse_req_t req, fuse_ino_t ino, uint64_t lookups)
 {
-	struct mount *mount = ops_mount(req);
+	struct session *session = fuse_req_userdata(req);
+	struct mount *mount = session->mount;
 
 	pthread_mutex_lock(&mount->lock);
 	nodes_forget(&mount->nodes, &mount->overlay, ino, lookups);
@@ -339,7 +342,8 @@ static void ops_forget(fuse_req_t req, fuse_ino_t ino, uint64_t lookups)
 static void ops_forget_multi(fuse_req_t req, size_t count,
 			     struct fuse_forget_data *forgets)
 {
-	struct mount *mount = ops_mount(req);
+	struct session *session = fuse_req_userdata(req);
+	struct mount *mount = session->mount;
 
 	pthread_mutex_lock(&mount->lock);
 	for (size_t i = 0; i < count; i++)
@@ -349,10 +353,31 @@ static void ops_forget_multi(fuse_req_t req, size_t count,
 	fuse_reply_none(req);
 }
 
-static void ops_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+void ops_readlink(fuse_req_t req, fuse_ino_t ino)
 {
-	struct mount *mount = ops_mount(req);
-	struct node *node = ops_begin(req, ino);
+	struct mount *mount;
+	struct node *node = ops_begin(req, ino, &mount);
+	char *target = NULL;
+	int error = -EINVAL;
+
+	if (!node)
+		return;
+	if (node->type == NODE_LINK) {
+		target = mount_link_target(mount, node);
+		error = -ENOMEM;
+	}
+	ops_end(req, mount);
+	if (target)
+		fuse_reply_readlink(req, target);
+	else
+		fuse_reply_err(req, -error);
+	free(target);
+}
+
+void ops_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+	struct mount *mount;
+	struct node *node = ops_begin(req, ino, &mount);
 	const struct handle *handle;
 	double timeout;
 	struct stat st;
@@ -364,18 +389,18 @@ static void ops_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *f
 	timeout = mount->writable && node->type != NODE_RENDERED ? 0 : FOREVER;
 	error = ops_attributes(mount, node, handle && handle->writer, &st);
 	if (error) {
-		ops_fail(req, error);
+		ops_fail(req, mount, error);
 		return;
 	}
-	pthread_mutex_unlock(&mount->lock);
+	ops_end(req, mount);
 	fuse_reply_attr(req, &st, timeout);
 }
 
 static void ops_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int to_set,
 			struct fuse_file_info *fi)
 {
-	struct mount *mount = ops_mount(req);
-	struct node *node = ops_begin(req, ino);
+	struct mount *mount;
+	struct node *node = ops_begin(req, ino, &mount);
 	struct stat st;
 	int error = 0;
 
@@ -402,29 +427,32 @@ static void ops_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int t
 	if (!error)
 		error = ops_attributes(mount, node, fi != NULL, &st);
 	if (error) {
-		ops_fail(req, error);
+		ops_fail(req, mount, error);
 		return;
 	}
-	pthread_mutex_unlock(&mount->lock);
+	ops_end(req, mount);
 	fuse_reply_attr(req, &st, 0);
 }
 
-static void ops_statfs(fuse_req_t req, fuse_ino_t ino)
+void ops_statfs(fuse_req_t req, fuse_ino_t ino)
 {
-	struct mount *mount = ops_mount(req);
+	struct mount *mount;
 	struct statvfs st = { .f_bsize = 512,
 			      .f_frsize = 512,
 			      .f_namemax = NAME_SIZE_MAX };
 	struct statvfs below;
+	int error = ops_enter(fuse_req_userdata(req), ino, &mount);
 
-	(void)ino;
+	if (error) {
+		fuse_reply_err(req, -error);
+		return;
+	}
 	st.f_blocks = ((uint64_t)mount->overlay.pack->stat.st_size + 511) / 512;
-	pthread_mutex_lock(&mount->lock);
 	st.f_files = mount->overlay.live[ITEM_TENSOR] + mount->overlay.live[ITEM_SCALAR] +
 		     mount->overlay.live[ITEM_METADATA];
-	pthread_mutex_unlock(&mount->lock);
 	if (mount->writable && fstatvfs(mount->staging.dir_fd, &below) == 0)
 		st.f_bfree = st.f_bavail = below.f_bavail * (below.f_frsize / 512);
+	ops_end(req, mount);
 	fuse_reply_statfs(req, &st);
 }
 
@@ -453,8 +481,7 @@ static void tell_info(struct mount *mount, struct control_info *ret_info)
 	*ret_info = info;
 }
 
-/* Of those who may look at the mount, whose it is. */
-static bool is_owner(fuse_req_t req)
+bool ops_is_owner(fuse_req_t req)
 {
 	uid_t uid = fuse_req_ctx(req)->uid;
 
@@ -475,7 +502,7 @@ static void ops_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned int command, void
 	(void)fi;
 	(void)flags;
 	if ((command == CONTROL_REPORT_TO || command == CONTROL_DISCARD) &&
-	    !is_owner(req)) {
+	    !ops_is_owner(req)) {
 		fuse_reply_err(req, EPERM);
 	} else if (command == CONTROL_REPORT_TO && in_size == CONTROL_NAME_SIZE) {
 		pthread_mutex_lock(&mount->lock);
@@ -497,7 +524,7 @@ static void ops_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned int command, void
 	}
 }
 
-static void ops_init(void *userdata, struct fuse_conn_info *conn)
+void ops_init(void *userdata, struct fuse_conn_info *conn)
 {
 	(void)userdata;
 	conn->want |= conn->capable & FUSE_CAP_ATOMIC_O_TRUNC;
@@ -509,6 +536,7 @@ const struct fuse_lowlevel_ops bpkfs_ops = {
 	.forget = ops_forget,
 	.forget_multi = ops_forget_multi,
 	.getattr = ops_getattr,
+	.readlink = ops_readlink,
 	.setattr = ops_setattr,
 	.statfs = ops_statfs,
 	.getxattr = ops_getxattr,

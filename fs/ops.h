@@ -9,21 +9,13 @@
 #include <fuse_lowlevel.h>
 #include <sys/ioctl.h>
 
+#include "handle.h"
+#include "library.h"
 #include "mount.h"
 
 /* How long the kernel may keep a name or attributes: for good when nothing can
  * change, not at all where a dotted spelling may change what another one names. */
 #define FOREVER 86400.0
-
-/* An open file or folder. The kernel has its number. */
-struct handle {
-	struct node *node;
-	bool writer;
-	struct rendered *rendered; /* NODE_RENDERED: the node's, opened */
-	char *text;		   /* .bpkfs/status and changes, as they were at open */
-	size_t text_size;
-	struct listing *listing; /* a folder, as it was at the start of reading */
-};
 
 /* Asks the daemon to tell how the commit at unmount went, to the abstract socket
  * of that name. On any folder of the mount. */
@@ -45,17 +37,26 @@ struct control_info {
 
 /* userdata of the session. */
 struct session {
-	struct mount *mount;
-	char report_to[CONTROL_NAME_SIZE]; /* guarded by mount->lock; "" for nobody */
+	struct mount *mount;	 /* of one pack, or NULL */
+	struct library *library; /* of a directory of packs, or NULL */
+	/* Guarded by the lock of either; "" for nobody. */
+	char report_to[CONTROL_NAME_SIZE];
 };
 
 extern const struct fuse_lowlevel_ops bpkfs_ops;
+/* The same for a directory of packs: ops_library.c. */
+extern const struct fuse_lowlevel_ops library_ops;
 
-struct mount *ops_mount(fuse_req_t req);
-/* Lock, and find the node; unlocked and answered with ENOENT when there is none. */
-struct node *ops_begin(fuse_req_t req, fuse_ino_t ino);
-/* Unlock, and answer with an error. */
-void ops_fail(fuse_req_t req, int negative_errno);
+/* The mount that the number is of, with its lock: the only one, or that of a pack in a
+ * directory, which stays open until ops_leave(). 0 or -errno. */
+int ops_enter(struct session *session, fuse_ino_t ino, struct mount **ret_mount);
+void ops_leave(struct session *session, struct mount *mount);
+/* The same, and find the node. Without one it is left and answered; NULL then. */
+struct node *ops_begin(fuse_req_t req, fuse_ino_t ino, struct mount **ret_mount);
+/* ops_leave(), before the answer. */
+void ops_end(fuse_req_t req, struct mount *mount);
+/* And answer with an error. */
+void ops_fail(fuse_req_t req, struct mount *mount, int negative_errno);
 /* May a handle write to it, on a writable mount? Locked. */
 bool ops_can_write(const struct node *node);
 /* Attributes of a node. 0 or -ENOMEM. Locked. */
@@ -69,13 +70,14 @@ int ops_entry(struct mount *mount, struct node *node, bool alias,
 int ops_find(struct mount *mount, struct node *parent, const char *text,
 	     struct node **ret_node, bool *ret_alias);
 
-/* Handles; locked. */
-int handle_new(struct mount *mount, struct node *node, uint64_t *ret_number);
-struct handle *handle_get(struct mount *mount, uint64_t number);
-void handle_free(struct mount *mount, uint64_t number);
-
-void ops_listing_free(struct listing *listing);
-
+/* ops.c */
+void ops_lookup(fuse_req_t req, fuse_ino_t parent, const char *name);
+void ops_readlink(fuse_req_t req, fuse_ino_t ino);
+void ops_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
+void ops_statfs(fuse_req_t req, fuse_ino_t ino);
+void ops_init(void *userdata, struct fuse_conn_info *conn);
+/* Of those who may look at the mount, whose it is. */
+bool ops_is_owner(fuse_req_t req);
 /* ops_dir.c */
 void ops_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
 void ops_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,

@@ -103,30 +103,31 @@ static void close_handle(struct mount *mount, uint64_t number)
 
 void ops_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
-	struct mount *mount = ops_mount(req);
-	struct node *node = ops_begin(req, ino);
+	struct session *session = fuse_req_userdata(req);
+	struct mount *mount;
+	struct node *node = ops_begin(req, ino, &mount);
 	int error;
 
 	if (!node)
 		return;
 	error = open_node(mount, node, fi);
 	if (error) {
-		ops_fail(req, error);
+		ops_fail(req, mount, error);
 		return;
 	}
-	pthread_mutex_unlock(&mount->lock);
-	if (fuse_reply_open(req, fi) == -ENOENT) {
-		pthread_mutex_lock(&mount->lock);
+	ops_end(req, mount);
+	if (fuse_reply_open(req, fi) == -ENOENT && !ops_enter(session, ino, &mount)) {
 		close_handle(mount, fi->fh);
-		pthread_mutex_unlock(&mount->lock);
+		ops_leave(session, mount);
 	}
 }
 
 void ops_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
 		struct fuse_file_info *fi)
 {
-	struct mount *mount = ops_mount(req);
-	struct node *folder = ops_begin(req, parent), *node;
+	struct session *session = fuse_req_userdata(req);
+	struct mount *mount;
+	struct node *folder = ops_begin(req, parent, &mount), *node;
 	struct fuse_entry_param reply;
 	struct entry entry;
 	bool alias;
@@ -149,15 +150,15 @@ void ops_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode
 			close_handle(mount, fi->fh);
 	}
 	if (error) {
-		ops_fail(req, error);
+		ops_fail(req, mount, error);
 		return;
 	}
-	pthread_mutex_unlock(&mount->lock);
-	if (fuse_reply_create(req, &reply, fi) == -ENOENT) {
-		pthread_mutex_lock(&mount->lock);
+	ops_end(req, mount);
+	if (fuse_reply_create(req, &reply, fi) == -ENOENT &&
+	    !ops_enter(session, parent, &mount)) {
 		close_handle(mount, fi->fh);
 		node_forget(&mount->nodes, &mount->overlay, node, 1);
-		pthread_mutex_unlock(&mount->lock);
+		ops_leave(session, mount);
 	}
 }
 
@@ -179,8 +180,8 @@ static int name_bytes(struct mount *mount, const struct node *node,
 void ops_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 	      struct fuse_file_info *fi)
 {
-	struct mount *mount = ops_mount(req);
-	struct node *node = ops_begin(req, ino);
+	struct mount *mount;
+	struct node *node = ops_begin(req, ino, &mount);
 	const struct handle *handle;
 	struct reading reading;
 	const struct iovec *iov;
@@ -191,7 +192,7 @@ void ops_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 	reading_init(&reading, (uint64_t)off, size);
 	handle = handle_get(mount, fi->fh);
 	error = handle ? name_bytes(mount, node, handle, &reading) : -EBADF;
-	pthread_mutex_unlock(&mount->lock);
+	ops_end(req, mount);
 	if (!error)
 		error = reading_finish(&reading, &iov, &count);
 	if (error)
@@ -204,8 +205,8 @@ void ops_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 void ops_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t size, off_t off,
 	       struct fuse_file_info *fi)
 {
-	struct mount *mount = ops_mount(req);
-	struct node *node = ops_begin(req, ino);
+	struct mount *mount;
+	struct node *node = ops_begin(req, ino, &mount);
 	int error;
 
 	(void)fi;
@@ -213,32 +214,32 @@ void ops_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t size, of
 		return;
 	error = edit_write(mount, node, data, size, (uint64_t)off);
 	if (error) {
-		ops_fail(req, error);
+		ops_fail(req, mount, error);
 		return;
 	}
-	pthread_mutex_unlock(&mount->lock);
+	ops_end(req, mount);
 	fuse_reply_write(req, size);
 }
 
 void ops_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t off, off_t size,
 		   struct fuse_file_info *fi)
 {
-	struct mount *mount = ops_mount(req);
-	struct node *node = ops_begin(req, ino);
+	struct mount *mount;
+	struct node *node = ops_begin(req, ino, &mount);
 	int error;
 
 	(void)fi;
 	if (!node)
 		return;
 	error = edit_allocate(mount, node, mode, (uint64_t)off, (uint64_t)size);
-	pthread_mutex_unlock(&mount->lock);
+	ops_end(req, mount);
 	fuse_reply_err(req, -error);
 }
 
 void ops_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
-	struct mount *mount = ops_mount(req);
-	struct node *node = ops_begin(req, ino);
+	struct mount *mount;
+	struct node *node = ops_begin(req, ino, &mount);
 	const struct handle *handle;
 	int error = 0;
 
@@ -247,26 +248,26 @@ void ops_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	handle = handle_get(mount, fi->fh);
 	if (handle && handle->writer)
 		error = edit_flush(mount, node);
-	pthread_mutex_unlock(&mount->lock);
+	ops_end(req, mount);
 	fuse_reply_err(req, -error);
 }
 
 void ops_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
-	struct mount *mount = ops_mount(req);
+	struct mount *mount;
 
-	(void)ino;
-	pthread_mutex_lock(&mount->lock);
-	close_handle(mount, fi->fh);
-	pthread_mutex_unlock(&mount->lock);
+	if (!ops_enter(fuse_req_userdata(req), ino, &mount)) {
+		close_handle(mount, fi->fh);
+		ops_end(req, mount);
+	}
 	fuse_reply_err(req, 0);
 }
 
 /* What is written counts as on a close, and survives whatever comes. */
 void ops_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi)
 {
-	struct mount *mount = ops_mount(req);
-	struct node *node = ops_begin(req, ino);
+	struct mount *mount;
+	struct node *node = ops_begin(req, ino, &mount);
 	struct staged *scratch = NULL;
 	const struct handle *handle;
 	int error = 0;
@@ -283,7 +284,7 @@ void ops_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_in
 		if (entry.kind == ITEM_SCRATCH)
 			scratch = staged_ref(entry.item->staged);
 	}
-	pthread_mutex_unlock(&mount->lock);
+	ops_end(req, mount);
 	if (scratch) {
 		if (fsync(scratch->fd) < 0)
 			error = -errno;

@@ -9,42 +9,42 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-static void reply_edit(fuse_req_t req, int error)
+static void reply_edit(fuse_req_t req, struct mount *mount, int error)
 {
-	pthread_mutex_unlock(&ops_mount(req)->lock);
+	ops_end(req, mount);
 	fuse_reply_err(req, -error);
 }
 
 void ops_unlink(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
-	struct mount *mount = ops_mount(req);
-	struct node *folder = ops_begin(req, parent);
+	struct mount *mount;
+	struct node *folder = ops_begin(req, parent, &mount);
 
 	if (folder)
-		reply_edit(req,
+		reply_edit(req, mount,
 			   mount->writable ? edit_unlink(mount, folder, name) : -EROFS);
 }
 
 void ops_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
-	struct mount *mount = ops_mount(req);
-	struct node *folder = ops_begin(req, parent);
+	struct mount *mount;
+	struct node *folder = ops_begin(req, parent, &mount);
 
 	if (folder)
-		reply_edit(req,
+		reply_edit(req, mount,
 			   mount->writable ? edit_rmdir(mount, folder, name) : -EROFS);
 }
 
 void ops_rename(fuse_req_t req, fuse_ino_t parent, const char *name,
 		fuse_ino_t new_parent, const char *new_name, unsigned int flags)
 {
-	struct mount *mount = ops_mount(req);
-	struct node *folder = ops_begin(req, parent), *new_folder;
+	struct mount *mount;
+	struct node *folder = ops_begin(req, parent, &mount), *new_folder;
 	int error;
 
 	if (!folder)
 		return;
-	new_folder = nodes_find(&mount->nodes, new_parent);
+	new_folder = mount_find(mount, new_parent);
 	if (!new_folder)
 		error = -ENOENT;
 	else if (!mount->writable)
@@ -54,13 +54,13 @@ void ops_rename(fuse_req_t req, fuse_ino_t parent, const char *name,
 	else
 		error = edit_rename(mount, folder, name, new_folder, new_name,
 				    flags & RENAME_NOREPLACE);
-	reply_edit(req, error);
+	reply_edit(req, mount, error);
 }
 
 void ops_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode)
 {
-	struct mount *mount = ops_mount(req);
-	struct node *folder = ops_begin(req, parent), *node;
+	struct mount *mount;
+	struct node *folder = ops_begin(req, parent, &mount), *node;
 	struct fuse_entry_param entry;
 	int error;
 
@@ -71,23 +71,25 @@ void ops_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode)
 	if (!error)
 		error = ops_entry(mount, node, false, &entry);
 	if (error) {
-		ops_fail(req, error);
+		ops_fail(req, mount, error);
 		return;
 	}
-	pthread_mutex_unlock(&mount->lock);
+	ops_end(req, mount);
 	fuse_reply_entry(req, &entry);
 }
 
 static void refuse_node(fuse_req_t req)
 {
-	fuse_reply_err(req, ops_mount(req)->writable ? EPERM : EROFS);
+	const struct session *session = fuse_req_userdata(req);
+
+	fuse_reply_err(req, session->mount->writable ? EPERM : EROFS);
 }
 
 /* mknod of a plain file is how some tools make one; it is a create without an open. */
 void ops_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
 	       dev_t device)
 {
-	struct mount *mount = ops_mount(req);
+	struct mount *mount;
 	struct node *folder, *node = NULL;
 	struct fuse_entry_param reply;
 	struct entry entry;
@@ -99,7 +101,7 @@ void ops_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
 		refuse_node(req);
 		return;
 	}
-	folder = ops_begin(req, parent);
+	folder = ops_begin(req, parent, &mount);
 	if (!folder)
 		return;
 	error = mount->writable ? edit_create(mount, folder, name, &entry, &alias)
@@ -109,10 +111,10 @@ void ops_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
 		error = node ? ops_entry(mount, node, alias, &reply) : -ENOMEM;
 	}
 	if (error) {
-		ops_fail(req, error);
+		ops_fail(req, mount, error);
 		return;
 	}
-	pthread_mutex_unlock(&mount->lock);
+	ops_end(req, mount);
 	fuse_reply_entry(req, &reply);
 }
 

@@ -25,8 +25,8 @@ static void reply_bytes(fuse_req_t req, int error, char *value, size_t value_siz
 
 void ops_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size)
 {
-	struct mount *mount = ops_mount(req);
-	struct node *node = ops_begin(req, ino);
+	struct mount *mount;
+	struct node *node = ops_begin(req, ino, &mount);
 	char *value = NULL;
 	size_t value_size = 0;
 	int error = -ENODATA;
@@ -37,15 +37,17 @@ void ops_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size)
 		struct entry entry = node_entry(&mount->overlay, node);
 
 		error = describe_xattr(mount, &entry, name, &value, &value_size);
+	} else if (node->type == NODE_ROOT) {
+		error = describe_root_xattr(mount, name, &value, &value_size);
 	}
-	pthread_mutex_unlock(&mount->lock);
+	ops_end(req, mount);
 	reply_bytes(req, error, value, value_size, size);
 }
 
 void ops_listxattr(fuse_req_t req, fuse_ino_t ino, size_t size)
 {
-	struct mount *mount = ops_mount(req);
-	struct node *node = ops_begin(req, ino);
+	struct mount *mount;
+	struct node *node = ops_begin(req, ino, &mount);
 	char *names = NULL;
 	size_t names_size = 0;
 	int error = 0;
@@ -56,31 +58,34 @@ void ops_listxattr(fuse_req_t req, fuse_ino_t ino, size_t size)
 		struct entry entry = node_entry(&mount->overlay, node);
 
 		error = describe_xattr_names(mount, &entry, &names, &names_size);
+	} else if (node->type == NODE_ROOT) {
+		error = describe_root_xattr_names(mount, &names, &names_size);
 	}
-	pthread_mutex_unlock(&mount->lock);
+	ops_end(req, mount);
 	reply_bytes(req, error, names, names_size, size);
 }
 
 void ops_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name, const char *value,
 		  size_t size, int flags)
 {
-	struct mount *mount = ops_mount(req);
-	struct node *node = ops_begin(req, ino);
+	struct mount *mount;
+	struct node *node = ops_begin(req, ino, &mount);
 	int error = -EROFS;
 
 	if (!node)
 		return;
 	if (mount->writable)
 		error = edit_set_attribute(mount, node, name, value, size, flags);
-	ops_fail(req, error);
+	ops_fail(req, mount, error);
 }
 
 void ops_removexattr(fuse_req_t req, fuse_ino_t ino, const char *name)
 {
-	struct mount *mount = ops_mount(req);
-	struct node *node = ops_begin(req, ino);
+	struct mount *mount;
+	struct node *node = ops_begin(req, ino, &mount);
 
 	if (node)
-		ops_fail(req, mount->writable ? edit_remove_attribute(mount, node, name)
-					      : -EROFS);
+		ops_fail(req, mount,
+			 mount->writable ? edit_remove_attribute(mount, node, name)
+					 : -EROFS);
 }

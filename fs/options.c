@@ -70,6 +70,7 @@ void options_help(void)
 	      "missing\n"
 	      "MOUNTPOINT is made, and removed at unmount; what is in one that is not\n"
 	      "empty is hidden while mounted.\n"
+	      "PACK may be a directory: then all packs in it are shown, read-only.\n"
 	      "\n"
 	      "  -f              stay in the foreground; as a service of type notify,\n"
 	      "                  systemd is told when the mount answers and when it "
@@ -408,6 +409,17 @@ enum status options_parse(struct options *options, int argc, char **argv)
 		options->pack = argv[optind];
 	options->mount_point = argv[optind + wanted - 1];
 	return check_together(options);
+}
+
+void options_attributes(const struct options *options, const struct stat *st, mode_t more,
+			struct shown_attributes *ret)
+{
+	mode_t readable = st->st_mode & 0444;
+
+	ret->uid = options->has_uid ? options->uid : st->st_uid;
+	ret->gid = options->has_gid ? options->gid : st->st_gid;
+	ret->file_mode = (readable | more) & ~options->file_mask;
+	ret->folder_mode = (readable | readable >> 2 | more) & ~options->folder_mask;
 }
 
 void options_done(struct options *options)

@@ -6,7 +6,7 @@
 #define BPKFS_OPTIONS_H
 
 #include <stdbool.h>
-#include <sys/types.h>
+#include <sys/stat.h>
 
 #include "status.h"
 
@@ -47,6 +47,16 @@ struct options {
 
 /* Fills @options or says on stderr what is wrong: STATUS_OK or STATUS_USAGE. */
 enum status options_parse(struct options *options, int argc, char **argv);
+/* The owner and the modes of what is shown of a file with the attributes @st. @more:
+ * permission bits that it has besides those to read. */
+struct shown_attributes {
+	uid_t uid;
+	gid_t gid;
+	mode_t file_mode;
+	mode_t folder_mode;
+};
+void options_attributes(const struct options *options, const struct stat *st, mode_t more,
+			struct shown_attributes *ret);
 void options_done(struct options *options);
 void options_help(void);
 

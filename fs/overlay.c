@@ -144,7 +144,7 @@ uint64_t overlay_base_id(const struct overlay *overlay, enum item_kind kind, siz
 {
 	if (overlay->ids[kind])
 		return overlay->ids[kind][index];
-	return ((uint64_t)kind + 1) << 48 | index;
+	return ((uint64_t)kind + 1) << OVERLAY_ID_SHIFT | index;
 }
 
 /* Tables ------------------------------------------------------------------- */

@@ -146,6 +146,8 @@ void overlay_done(struct overlay *overlay);
 
 /* Inode numbers: those below OVERLAY_FIRST_ID are the caller's. */
 #define OVERLAY_FIRST_ID (UINT64_C(1) << 32)
+/* Those of the pack's own entries are kind + 1 shifted by so much, and the index. */
+#define OVERLAY_ID_SHIFT 48
 uint64_t entry_id(const struct overlay *overlay, const struct entry *entry);
 /* A number that no item has or will have. */
 uint64_t overlay_new_id(struct overlay *overlay);

@@ -3,6 +3,7 @@
  */
 #include "pack_text.h"
 #include "convert/json.h"
+#include "record.h"
 #include "scalar_text.h"
 #include "tensor.h"
 
@@ -231,6 +232,7 @@ char *pack_text_json(const struct overlay *overlay, size_t *ret_size)
 		{ "metadata", ITEM_METADATA, json_metadata },
 	};
 	const struct bpk_reader *reader = overlay->reader;
+	const char *record = record_of(overlay);
 	struct json json = { .overlay = overlay };
 	int error = 0;
 
@@ -242,6 +244,11 @@ char *pack_text_json(const struct overlay *overlay, size_t *ret_size)
 	bpk_json_uint(&json.out, bpk_reader_metadata_size(reader));
 	put(&json.out, ",\n\"data_offset\":");
 	bpk_json_uint(&json.out, bpk_reader_data_off(reader));
+	put(&json.out, ",\n\"record\":");
+	if (record)
+		bpk_json_string(&json.out, record, strlen(record));
+	else
+		put(&json.out, "null");
 	for (size_t i = 0; i < sizeof(sections) / sizeof(*sections) && !error; i++) {
 		put(&json.out, ",\n\"");
 		put(&json.out, sections[i].name);

@@ -16,9 +16,9 @@
 char *pack_text_index(const struct overlay *overlay, size_t *ret_size);
 
 /*
- * One JSON object: format_version, file_size, metadata_size, data_offset, and the
- * objects tensors, scalars and metadata by name. Values that JSON has no number
- * for (inf, nan) are strings. malloc'd; NULL without memory.
+ * One JSON object: format_version, file_size, metadata_size, data_offset, record
+ * (see record.h; or null), and the objects tensors, scalars and metadata by name. Values
+ * that JSON has no number for (inf, nan) are strings. malloc'd; NULL without memory.
  */
 char *pack_text_json(const struct overlay *overlay, size_t *ret_size);
 

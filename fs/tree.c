@@ -3,6 +3,7 @@
  */
 #include "tree.h"
 #include "base.h"
+#include "cbor.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -269,6 +270,43 @@ static int list_component(const struct folder *folder, const char *raw, size_t s
 		out_size += strlen(TREE_NPY_SUFFIX);
 	}
 	return fn(context, out, out_size, is_folder, raw, size, entry, id);
+}
+
+char *tree_path(const struct folder *section, const struct entry *entry)
+{
+	size_t size, done = 0, part;
+	const char *name = entry_name(section->overlay, entry, &size);
+	struct bpk_appender path = { 0 };
+	bool more, self;
+
+	do {
+		struct cut_place place = { name, done, false };
+		char out[NAME_BUFFER], *below;
+		size_t out_size;
+
+		part = component_size(section, name + done, size - done);
+		more = done + part < size;
+		below = join(name, done + part, ".", 1);
+		self = below && !more && section->dots == NAME_DOTS_SPLIT &&
+		       prefix_exists(section, below, done + part + 1);
+		place.is_file = !more && !self;
+		if (!below || cuts_encode(&section->cuts[section->npy], &place,
+					  name + done, part, out, &out_size))
+			path.failed = true;
+		else
+			bpk_append_raw(&path, out, out_size);
+		if (more)
+			bpk_append_raw(&path, "/", 1);
+		free(below);
+		done += part + 1;
+	} while (more);
+	if (self)
+		bpk_append_raw(&path, "/" NAME_SELF_TEXT, 1 + strlen(NAME_SELF_TEXT));
+	bpk_append_raw(&path, "", 1);
+	if (!path.failed)
+		return (char *)path.data;
+	bpk_append_done(&path);
+	return NULL;
 }
 
 static int list_entries(const struct folder *folder, tree_list_fn fn, void *context)

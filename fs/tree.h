@@ -60,6 +60,10 @@ int tree_resolve_backup(const struct folder *folder, const char *text, size_t si
 enum item_kind tree_scratch_section(const struct item *item);
 void resolved_done(struct resolved *resolved);
 
+/* Where the entry is listed, from its section on; malloc'd. @section is its folder. NULL
+ * without memory. */
+char *tree_path(const struct folder *section, const struct entry *entry);
+
 /* Does the folder itself (prefix not "") still exist? */
 bool tree_folder_exists(const struct folder *folder);
 /* The made folder's item, or NULL for one that only its entries make. */

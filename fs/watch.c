@@ -87,20 +87,6 @@ static bool become_ready(struct watch *watch)
 	return true;
 }
 
-static bool in_use(struct watch *watch)
-{
-	struct mount *mount = watch->mount;
-	bool used;
-
-	pthread_mutex_lock(&mount->lock);
-	used = mount->requests != watch->requests;
-	watch->requests = mount->requests;
-	for (size_t i = 0; i < mount->handle_count && !used; i++)
-		used = mount->handles[i] != NULL;
-	pthread_mutex_unlock(&mount->lock);
-	return used;
-}
-
 /* No request is made of our own mount. */
 bool watch_is_elsewhere(const struct watch *watch)
 {
@@ -117,7 +103,7 @@ static void look(struct watch *watch)
 {
 	int64_t now = now_ms();
 
-	if (in_use(watch))
+	if (watch->in_use(watch->context))
 		watch->used_ms = now;
 	else if (now - watch->used_ms >= (int64_t)watch->timeout * 1000 &&
 		 !watch_is_elsewhere(watch))
@@ -142,7 +128,7 @@ static void *run(void *context)
 		if (ready > 0 && fds[0].revents)
 			return NULL;
 		if (ready > 0 && (watch->signal = signals_read(watch->signal_fd))) {
-			if (watch->mount->writable)
+			if (watch->writable)
 				watch->save(watch->context);
 			stop(watch);
 			return NULL;

@@ -11,14 +11,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "mount.h"
-
 struct watch {
 	/* Filled by the caller; constant while the thread runs. */
-	struct mount *mount;
+	bool writable;
 	const char *path; /* of the mount point, absolute */
 	int device_fd;	  /* by which the kernel's requests come */
 	unsigned timeout; /* seconds that it may be idle; 0: for ever */
+	/* Has it been asked for something since the last call, or is a file open? */
+	bool (*in_use)(void *context);
 	/* The mount answers. When it gives false, the mount is to end. */
 	bool (*ready)(void *context);
 	/* A writable mount is about to be ended by a signal; requests are still served.
@@ -38,7 +38,6 @@ struct watch {
 	int signal_fd;
 	int end_fd;
 	uint32_t device[2]; /* what is mounted at @path */
-	uint64_t requests;  /* seen at the last look */
 	int64_t used_ms;    /* when it was last found in use */
 };
 

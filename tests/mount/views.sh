@@ -60,6 +60,8 @@ truncate pack.safetensors|truncate -s 0 pack.safetensors
 rm index.tsv|rm -f index.tsv
 ROWS
 
+is 'which record it is' "$(attr . record) $(jq -r .record "$mnt/pack.json")" 'mixed mixed'
+
 # jq, awk, and a reader of safetensors.
 is 'jq finds a tensor by its name' \
     "$(jq -c '.tensors["encoder.layer1.weight"] | [.dtype, .shape, .param_id]' "$mnt/pack.json")" \
@@ -174,6 +176,8 @@ mv "$mnt/npy/steps.npy" "$mnt/npy/count.npy"
 is 'mv in npy/ renames the tensor' "$(ls "$mnt/tensors" | grep -E 'steps|count')" count
 rm "$mnt/npy/mask.npy"
 refused 'rm in npy/ removes it' "$ENOENT" ls "$mnt/tensors/mask"
+is 'a pack that is edited is another record' "$(rm -r "$mnt"/scalars/*
+    attr . record) $(jq -r .record "$mnt/pack.json")" 'module module'
 cp "$mnt/pack.safetensors" "$T/edited.safetensors"
 cp -r "$mnt/npy" "$T/edited-npy"
 unmount 'it commits' "$mnt"

@@ -1,0 +1,461 @@
+/*
+ * ops_library.c - the handlers of a directory of packs. What a number stands for decides
+ * here who answers: in a pack, the handlers of a mounted pack, which never know; above,
+ * those in this file. Nothing here holds a lock while it looks at the disk.
+ */
+#include "listing.h"
+#include "ops.h"
+#include "place.h"
+#include "place_text.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+static struct library *library_of(fuse_req_t req)
+{
+	const struct session *session = fuse_req_userdata(req);
+
+	return session->library;
+}
+
+static bool in_pack(fuse_req_t req, fuse_ino_t ino)
+{
+	return library_is_pack(library_of(req), ino);
+}
+
+/* The place, with a reference; without one it is answered. */
+static struct place *begin(fuse_req_t req, fuse_ino_t ino)
+{
+	struct place *place = library_place(library_of(req), ino);
+
+	if (!place)
+		fuse_reply_err(req, ENOENT);
+	return place;
+}
+
+static void end(fuse_req_t req, struct place *place)
+{
+	library_unref(library_of(req), place);
+}
+
+/* A pack that changes is another place, so this one is for good. */
+static double keep_attributes(const struct place *place)
+{
+	return place->type == PLACE_PACK ? FOREVER : 0;
+}
+
+static void library_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+	struct place *place;
+	struct stat st;
+	int error;
+
+	if (in_pack(req, ino)) {
+		ops_getattr(req, ino, fi);
+		return;
+	}
+	place = begin(req, ino);
+	if (!place)
+		return;
+	error = place_attributes(library_of(req), place, &st);
+	end(req, place);
+	if (error)
+		fuse_reply_err(req, -error);
+	else
+		fuse_reply_attr(req, &st, 0);
+}
+
+/* Names ------------------------------------------------------------------------- */
+
+static void library_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+	struct library *library = library_of(req);
+	struct fuse_entry_param entry = { .generation = 1 };
+	struct place *folder, *place = NULL;
+	int error;
+
+	if (in_pack(req, parent)) {
+		ops_lookup(req, parent, name);
+		return;
+	}
+	folder = begin(req, parent);
+	if (!folder)
+		return;
+	error = place_find(library, folder, name, &place);
+	if (!error)
+		error = place_attributes(library, place, &entry.attr);
+	if (!error) {
+		entry.ino = place->id;
+		entry.attr_timeout = keep_attributes(place);
+		library_told(library, place);
+	}
+	if (place)
+		end(req, place);
+	end(req, folder);
+	if (error)
+		fuse_reply_err(req, -error);
+	else
+		fuse_reply_entry(req, &entry);
+}
+
+static void library_ops_forget(fuse_req_t req, fuse_ino_t ino, uint64_t lookups)
+{
+	library_forget(library_of(req), ino, lookups);
+	fuse_reply_none(req);
+}
+
+static void library_ops_forget_multi(fuse_req_t req, size_t count,
+				     struct fuse_forget_data *forgets)
+{
+	for (size_t i = 0; i < count; i++)
+		library_forget(library_of(req), forgets[i].ino, forgets[i].nlookup);
+	fuse_reply_none(req);
+}
+
+static void library_readlink(fuse_req_t req, fuse_ino_t ino)
+{
+	struct place *place;
+	char *target = NULL;
+	int error = -EINVAL;
+
+	if (in_pack(req, ino)) {
+		ops_readlink(req, ino);
+		return;
+	}
+	place = begin(req, ino);
+	if (!place)
+		return;
+	if (place->type == PLACE_LINK)
+		error = place_target(library_of(req), place, &target);
+	end(req, place);
+	if (error)
+		fuse_reply_err(req, -error);
+	else
+		fuse_reply_readlink(req, target);
+	free(target);
+}
+
+/* A handle, which takes all that is in @opened. */
+static void reply_open(fuse_req_t req, const struct place_handle *opened,
+		       struct fuse_file_info *fi)
+{
+	struct library *library = library_of(req);
+	int error = library_handle_new(library, opened, &fi->fh);
+
+	if (error)
+		fuse_reply_err(req, -error);
+	else if (fuse_reply_open(req, fi) == -ENOENT)
+		library_handle_free(library, fi->fh);
+}
+
+static void library_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+	struct place_handle opened = { .fd = -1 };
+
+	if (in_pack(req, ino)) {
+		ops_opendir(req, ino, fi);
+		return;
+	}
+	opened.place = begin(req, ino);
+	if (opened.place)
+		reply_open(req, &opened, fi);
+}
+
+static void library_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
+			    struct fuse_file_info *fi, bool plus)
+{
+	struct library *library = library_of(req);
+	struct place_handle *handle = library_handle(library, fi->fh);
+	char *buffer = malloc(size);
+	size_t used = 0;
+	int error = !handle ? -EBADF : buffer ? 0 : -ENOMEM;
+
+	(void)ino;
+	/* The kernel reads a folder by one request at a time. */
+	if (!error && (off == 0 || !handle->listing)) {
+		listing_free(handle->listing);
+		handle->listing = NULL;
+		error = place_list(library, handle->place, &handle->listing);
+	}
+	for (size_t i = (size_t)off; !error && i < handle->listing->count; i++) {
+		const struct listed *listed = &handle->listing->entries[i];
+		const char *name = handle->listing->names + listed->name_at;
+		/* No number: the kernel is told of nothing that it would have to
+		 * forget, and asks when it wants to know. */
+		struct fuse_entry_param entry = { .attr = { .st_ino = listed->id,
+							    .st_mode = listed->type } };
+		off_t next = (off_t)i + 1;
+		size_t need =
+			plus ? fuse_add_direntry_plus(req, buffer + used, size - used,
+						      name, &entry, next)
+			     : fuse_add_direntry(req, buffer + used, size - used, name,
+						 &entry.attr, next);
+
+		if (need > size - used)
+			break;
+		used += need;
+	}
+	if (error)
+		fuse_reply_err(req, -error);
+	else
+		fuse_reply_buf(req, buffer, used);
+	free(buffer);
+	library_handle_put(library, handle);
+}
+
+static void library_ops_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
+				struct fuse_file_info *fi)
+{
+	if (in_pack(req, ino))
+		ops_readdir(req, ino, size, off, fi);
+	else
+		library_readdir(req, ino, size, off, fi, false);
+}
+
+static void library_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
+				struct fuse_file_info *fi)
+{
+	if (in_pack(req, ino))
+		ops_readdirplus(req, ino, size, off, fi);
+	else
+		library_readdir(req, ino, size, off, fi, true);
+}
+
+static void library_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+	if (in_pack(req, ino)) {
+		ops_releasedir(req, ino, fi);
+		return;
+	}
+	library_handle_free(library_of(req), fi->fh);
+	fuse_reply_err(req, 0);
+}
+
+/* Files that are no packs ------------------------------------------------------- */
+
+static void library_ops_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+	struct library *library = library_of(req);
+	struct place_handle opened = { .fd = -1 };
+	enum place_type type;
+	int error = 0;
+
+	if (in_pack(req, ino)) {
+		ops_open(req, ino, fi);
+		return;
+	}
+	opened.place = begin(req, ino);
+	if (!opened.place)
+		return;
+	type = opened.place->type;
+	if ((fi->flags & O_ACCMODE) != O_RDONLY || fi->flags & O_TRUNC)
+		error = -EROFS;
+	else if (type == PLACE_STATUS)
+		error = place_status(library, &opened.text, &opened.text_size);
+	else if (type == PLACE_FILE)
+		error = opened.fd = place_open(library, opened.place);
+	if (error < 0) {
+		end(req, opened.place);
+		fuse_reply_err(req, -error);
+		return;
+	}
+	fi->direct_io = type != PLACE_FILE;
+	reply_open(req, &opened, fi);
+}
+
+static void library_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
+			 struct fuse_file_info *fi)
+{
+	struct library *library = library_of(req);
+	struct place_handle *handle;
+	char *buffer;
+	ssize_t got;
+
+	if (in_pack(req, ino)) {
+		ops_read(req, ino, size, off, fi);
+		return;
+	}
+	handle = library_handle(library, fi->fh);
+	if (handle && handle->fd < 0) {
+		size_t at =
+			(size_t)off < handle->text_size ? (size_t)off : handle->text_size;
+
+		if (size > handle->text_size - at)
+			size = handle->text_size - at;
+		fuse_reply_buf(req, size ? handle->text + at : NULL, size);
+		library_handle_put(library, handle);
+		return;
+	}
+	buffer = handle ? malloc(size) : NULL;
+	got = buffer ? pread(handle->fd, buffer, size, off) : 0;
+	if (!buffer)
+		fuse_reply_err(req, handle ? ENOMEM : EBADF);
+	else if (got < 0)
+		fuse_reply_err(req, errno);
+	else
+		fuse_reply_buf(req, buffer, (size_t)got);
+	free(buffer);
+	library_handle_put(library, handle);
+}
+
+static void library_release_file(fuse_req_t req, fuse_ino_t ino,
+				 struct fuse_file_info *fi)
+{
+	if (in_pack(req, ino)) {
+		ops_release(req, ino, fi);
+		return;
+	}
+	library_handle_free(library_of(req), fi->fh);
+	fuse_reply_err(req, 0);
+}
+
+/* There is nothing to write back. */
+static void library_fsync(fuse_req_t req, fuse_ino_t ino, int datasync,
+			  struct fuse_file_info *fi)
+{
+	(void)ino;
+	(void)datasync;
+	(void)fi;
+	fuse_reply_err(req, 0);
+}
+
+static void library_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+	library_fsync(req, ino, 0, fi);
+}
+
+/* Extended attributes ----------------------------------------------------------- */
+
+static void reply_text(fuse_req_t req, const char *text, size_t text_size, size_t size)
+{
+	if (!size)
+		fuse_reply_xattr(req, text_size);
+	else if (size < text_size)
+		fuse_reply_err(req, ERANGE);
+	else
+		fuse_reply_buf(req, text, text_size);
+}
+
+static void library_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name,
+			     size_t size)
+{
+	struct bpk_error error;
+	struct place *place;
+	bool has;
+
+	/* What ls(1) asks for is no reason to open a pack. */
+	if (strncmp(name, "user.bpk.", strlen("user.bpk.")) != 0) {
+		fuse_reply_err(req, ENODATA);
+		return;
+	}
+	if (in_pack(req, ino)) {
+		ops_getxattr(req, ino, name, size);
+		return;
+	}
+	place = begin(req, ino);
+	if (!place)
+		return;
+	has = strcmp(name, PLACE_ERROR_ATTRIBUTE) == 0 &&
+	      place_error(library_of(req), place, &error);
+	end(req, place);
+	if (has)
+		reply_text(req, error.message, strlen(error.message), size);
+	else
+		fuse_reply_err(req, ENODATA);
+}
+
+static void library_listxattr(fuse_req_t req, fuse_ino_t ino, size_t size)
+{
+	struct bpk_error error;
+	struct place *place;
+	bool has;
+
+	if (in_pack(req, ino)) {
+		ops_listxattr(req, ino, size);
+		return;
+	}
+	place = begin(req, ino);
+	if (!place)
+		return;
+	has = place_error(library_of(req), place, &error);
+	end(req, place);
+	reply_text(req, PLACE_ERROR_ATTRIBUTE, has ? sizeof(PLACE_ERROR_ATTRIBUTE) : 0,
+		   size);
+}
+
+/* The mount --------------------------------------------------------------------- */
+
+static void library_statfs(fuse_req_t req, fuse_ino_t ino)
+{
+	struct statvfs st;
+
+	if (ino && in_pack(req, ino)) {
+		ops_statfs(req, ino);
+		return;
+	}
+	if (fstatvfs(library_of(req)->dir_fd, &st) < 0) {
+		fuse_reply_err(req, errno);
+		return;
+	}
+	st.f_bfree = st.f_bavail = st.f_ffree = st.f_favail = 0;
+	st.f_namemax = NAME_SIZE_MAX;
+	fuse_reply_statfs(req, &st);
+}
+
+static void library_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned int command, void *arg,
+			  struct fuse_file_info *fi, unsigned flags, const void *in,
+			  size_t in_size, size_t out_size)
+{
+	struct session *session = fuse_req_userdata(req);
+	const struct control_info info = { .writable = 0 };
+
+	(void)ino;
+	(void)arg;
+	(void)fi;
+	(void)flags;
+	if ((command == CONTROL_REPORT_TO || command == CONTROL_DISCARD) &&
+	    !ops_is_owner(req)) {
+		fuse_reply_err(req, EPERM);
+	} else if (command == CONTROL_REPORT_TO && in_size == CONTROL_NAME_SIZE) {
+		pthread_mutex_lock(&session->library->lock);
+		memcpy(session->report_to, in, CONTROL_NAME_SIZE);
+		session->report_to[CONTROL_NAME_SIZE - 1] = '\0';
+		pthread_mutex_unlock(&session->library->lock);
+		fuse_reply_ioctl(req, 0, NULL, 0);
+	} else if (command == CONTROL_INFO && out_size == sizeof(info)) {
+		fuse_reply_ioctl(req, 0, &info, sizeof(info));
+	} else if (command == CONTROL_DISCARD && in_size == sizeof(int32_t)) {
+		fuse_reply_ioctl(req, 0, NULL, 0);
+	} else {
+		fuse_reply_err(req, ENOTTY);
+	}
+}
+
+/* Read-only: the kernel refuses all that is not here. */
+const struct fuse_lowlevel_ops library_ops = {
+	.init = ops_init,
+	.lookup = library_lookup,
+	.forget = library_ops_forget,
+	.forget_multi = library_ops_forget_multi,
+	.getattr = library_getattr,
+	.readlink = library_readlink,
+	.statfs = library_statfs,
+	.getxattr = library_getxattr,
+	.listxattr = library_listxattr,
+	.ioctl = library_ioctl,
+	.opendir = library_opendir,
+	.readdir = library_ops_readdir,
+	.readdirplus = library_readdirplus,
+	.releasedir = library_releasedir,
+	.fsyncdir = library_fsync,
+	.open = library_ops_open,
+	.read = library_read,
+	.flush = library_flush,
+	.release = library_release_file,
+	.fsync = library_fsync,
+};

@@ -1,0 +1,18 @@
+/*
+ * shelf.h - the packs of a library that are open: library.c's other half.
+ */
+#ifndef BPKFS_SHELF_H
+#define BPKFS_SHELF_H
+
+#include "library.h"
+
+/* Of library.c, for here. Locked. */
+struct place *library_pack_of(struct library *library, uint64_t number);
+void library_release(struct library *library, struct place *place);
+
+/* Of the open ones it is no more; place->mount is the caller's to close. Locked. */
+void shelf_take_out(struct library *library, struct place *place);
+/* Nobody can find it any more. NULL accepted. */
+void shelf_close(struct mount *mount);
+
+#endif
