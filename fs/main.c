@@ -266,7 +266,7 @@ static enum status mount_pack(const struct options *options)
 	enum status status;
 
 	daemon.files = (struct files) { .options = options, .mount = &daemon.mount };
-	daemon.is_library = is_directory(options->pack);
+	daemon.is_library = !options->create && is_directory(options->pack);
 	if (daemon.is_library)
 		status = check_library(options);
 	else
