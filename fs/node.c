@@ -490,7 +490,10 @@ struct entry node_entry(const struct overlay *overlay, const struct node *node)
 
 	if (!entry.item && overlay->promoted[node->kind])
 		entry.item = overlay->promoted[node->kind][node->base];
-	if (entry.item)
+	/* The node keeps the index it was made with, which a commit may outdate. */
+	if (entry.item) {
 		entry.kind = entry.item->kind;
+		entry.base = entry.item->base;
+	}
 	return entry;
 }

@@ -95,13 +95,14 @@ static bool at_rest(const struct move *move, const struct item *item)
 	       !overlay_invalid(move->overlay, item);
 }
 
-/* The tensor of the new pack that is described as the old pack's @item->described. */
+/* The tensor of the new pack that is described as the old pack's @item->described. Of
+ * what is no tensor, a scratch file that was one, @move is that of the tensors, too. */
 static size_t described_place(const struct move *move, const struct item *item)
 {
 	const struct frozen_entry *entries = move->frozen->entries[ITEM_TENSOR];
 	size_t place;
 
-	if (item->kind != ITEM_TENSOR || item->described == NO_BASE)
+	if (item->described == NO_BASE)
 		return NO_BASE;
 	place = move->places[item->described];
 	if (place != NO_BASE &&
@@ -115,10 +116,13 @@ static size_t described_place(const struct move *move, const struct item *item)
 static void find_places(struct move *move)
 {
 	const struct item_table *table = &move->overlay->tables[move->kind];
+	const struct item_table *scratch = &move->overlay->tables[ITEM_SCRATCH];
 	const struct frozen_entry *entries = move->frozen->entries[move->kind];
 
 	for (size_t i = 0; i < table->count; i++)
 		table->items[i]->place = NO_BASE;
+	for (size_t i = 0; move->kind == ITEM_TENSOR && i < scratch->count; i++)
+		scratch->items[i]->place = NO_BASE;
 	for (size_t j = 0; j < move->count; j++) {
 		move->ids[j] = entries[j].id;
 		if (entries[j].base != NO_BASE)
@@ -140,6 +144,9 @@ static void find_places(struct move *move)
 	}
 	for (size_t i = 0; i < table->count; i++)
 		table->items[i]->place_described = described_place(move, table->items[i]);
+	for (size_t i = 0; move->kind == ITEM_TENSOR && i < scratch->count; i++)
+		scratch->items[i]->place_described =
+			described_place(move, scratch->items[i]);
 }
 
 /* Is entry @j of the new pack one that nobody has edited, before or since? */
@@ -273,6 +280,16 @@ static void move_items(struct move *move)
 	move->ids = NULL;
 }
 
+/* What was a tensor and may be one again is described as one of the new pack, or, where
+ * that has none so described, by what the item itself knows. */
+static void move_scratch(struct overlay *overlay)
+{
+	const struct item_table *table = &overlay->tables[ITEM_SCRATCH];
+
+	for (size_t i = 0; i < table->count; i++)
+		table->items[i]->described = table->items[i]->place_described;
+}
+
 static void replace_gone(struct overlay *overlay, struct move *moves, struct item **gone)
 {
 	struct item_table *table = &overlay->gone;
@@ -315,6 +332,7 @@ int mount_rebase(struct mount *mount, struct pack *pack, const struct frozen *fr
 		overlay->data_estimate = 0;
 		for (size_t kind = 0; kind < PACK_KIND_COUNT; kind++)
 			move_items(&moves[kind]);
+		move_scratch(overlay);
 		replace_gone(overlay, moves, gone);
 		pack_unref(overlay->pack);
 		overlay->pack = pack_ref(pack);
