@@ -266,6 +266,27 @@ PYTHON
 unmount 'it unmounts' "$mnt"
 is 'the last commit is in the pack' "$(oracle scalar "$pack" epoch)" 'UInt 19'
 
+# What a commit moves to another place in the pack, and somebody keeps: a file that is
+# open for writing and not written, and a tensor that is a scratch file meanwhile.
+fresh commit
+mounted 'for what is kept over a commit' -o rw "$pack" "$mnt"
+exec 7<>"$mnt/tensors/steps"
+mv "$mnt/tensors/none" "$mnt/tensors/.none"
+rm "$mnt/tensors/big" "$mnt/tensors/mask"
+ok 'a commit that leaves others out' "$BPKFS" --commit "$mnt"
+is 'what is open for writing reads as before' \
+    "$(sum <"$mnt/tensors/steps")" "$(oracle data "$T/base.bpk" steps | sum)"
+exec 7>&-
+mv "$mnt/tensors/.none" "$mnt/tensors/none"
+ok 'what was a scratch file meanwhile can be fsynced' sync "$mnt/tensors/none"
+kill -9 "${pids[$mnt]}"
+daemon_ended "$mnt"
+fusermount3 -u "$mnt"
+mounted 'it comes back after a kill' -o rw "$pack" "$mnt"
+unmount 'and is committed' "$mnt"
+is 'both are what they were' "$(oracle tensor "$pack" none steps)" \
+    "$(oracle tensor "$T/base.bpk" none steps)"
+
 # Anything at all, against a model. BPKFS_TEST_EDITS: how much of it.
 fresh random
 flags=
