@@ -43,7 +43,7 @@ static int write_list(const struct mount *mount)
 	size_t size;
 	char *text = describe_changes(mount, &size);
 	int fd = staging_open_at(&mount->staging, STAGING_RESERVE,
-				 O_WRONLY | O_CREAT | O_NOFOLLOW);
+				 O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK);
 	FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
 	int result = -EIO;
 

@@ -82,11 +82,26 @@ static int write_owner(int fd)
 	return error ? error : write_at(fd, text, (size_t)size, 0);
 }
 
+/* A file that lay in the folder is written only where no other name leads to it: a hard
+ * link that somebody put there would have us write into a file of someone else. */
+static int check_own(int fd)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -EINVAL;
+	return st.st_nlink > 1 ? -EMLINK : 0;
+}
+
 /* Without it the list may not fit, and then the log has it: no error. */
 static void reserve(int dir_fd)
 {
-	int fd = open_at(dir_fd, STAGING_RESERVE, O_WRONLY | O_CREAT | O_NOFOLLOW);
+	int fd;
 
+	unlinkat(dir_fd, STAGING_RESERVE, 0);
+	fd = open_at(dir_fd, STAGING_RESERVE, O_WRONLY | O_CREAT | O_EXCL);
 	if (fd < 0)
 		return;
 	(void)!posix_fallocate(fd, 0, STAGING_RESERVE_SIZE);
@@ -118,7 +133,8 @@ static int open_once(struct staging *staging, const char *path, pid_t *ret_owner
 	error = made.dir_fd;
 	if (made.dir_fd < 0)
 		goto fail;
-	made.lock_fd = open_at(made.dir_fd, LOCK_NAME, O_RDWR | O_CREAT | O_NOFOLLOW);
+	made.lock_fd = open_at(made.dir_fd, LOCK_NAME,
+			       O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK);
 	error = made.lock_fd;
 	if (made.lock_fd < 0)
 		goto fail;
@@ -130,6 +146,8 @@ static int open_once(struct staging *staging, const char *path, pid_t *ret_owner
 	}
 	/* Whoever had it is just going, and the folder with it. */
 	error = fstat(made.lock_fd, &st) < 0 || !st.st_nlink ? -EAGAIN : 0;
+	if (!error)
+		error = check_own(made.lock_fd);
 	if (error)
 		goto fail;
 	error = write_owner(made.lock_fd);
@@ -294,16 +312,12 @@ int staged_new(struct staging *staging, struct staged **ret_staged)
 int staged_open(struct staging *staging, uint64_t number, struct staged **ret_staged)
 {
 	struct staged *staged;
-	struct stat st;
 	int error = staged_make(staging, number, O_NONBLOCK, &staged);
 
 	if (error)
 		return error;
 	staged->journaled = true;
-	if (fstat(staged->fd, &st) < 0)
-		error = -errno;
-	else if (!S_ISREG(st.st_mode))
-		error = -EINVAL;
+	error = check_own(staged->fd);
 	if (error) {
 		close(staged->fd);
 		free(staged);

@@ -175,4 +175,25 @@ is 'a limit of file sizes: discard' "$?$text" 0
 "$BPKFS_WAIT_FOR" exited "${pids[$mnt]}"
 unset 'pids[$mnt]'
 is 'no pack was touched' "$(sum "$pack")" "$(sum "$T/base.bpk")"
+# A staging folder that somebody else made. A hard link in it leads to a file that is not
+# ours to write, and nobody reads the other end of a pipe.
+hostile=$T/.hostile.bpk.bpkfs
+echo precious >"$T/precious"
+for name in lock reserve; do
+    for kind in link pipe; do
+        fresh hostile
+        mkdir "$hostile"
+        if [ "$kind" = link ]; then ln "$T/precious" "$hostile/$name"; else mkfifo "$hostile/$name"; fi
+        if [ "$name" = lock ]; then
+            timeout 60 "$BPKFS" -o rw "$pack" "$mnt" 2>/dev/null </dev/null
+            is "21: a $kind as $name of the staging folder" "$?" 21
+        else
+            mounted "with a $kind as $name of the staging folder" -o rw "$pack" "$mnt"
+            unmount 'it unmounts' "$mnt"
+        fi
+        rm -rf "$hostile"
+    done
+done
+is 'the file that was linked there is as it was' "$(cat "$T/precious")" precious
+
 done_testing
