@@ -220,6 +220,14 @@ enum status files_stage(struct files *files)
 			 files->staging_path, strerror(-error));
 		return STATUS_CANNOT_STAGE;
 	}
+	/* The edits can lie elsewhere, the new pack cannot. */
+	error = paths_can_replace(mount->target.path);
+	if (error) {
+		log_line("%s: a commit can make nothing beside it: %s",
+			 mount->target.path, strerror(-error));
+		staging_leave(&mount->staging);
+		return STATUS_CANNOT_STAGE;
+	}
 	error = target_lock(&mount->target, mount->overlay.pack, &owner);
 	if (error) {
 		tell_in_use(files, owner);

@@ -4,12 +4,14 @@
 #include "paths.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 char *paths_pack(const char *given)
 {
@@ -120,6 +122,18 @@ char *paths_discard(const char *pack, const char *folder)
 		command = NULL;
 	free(real);
 	return command;
+}
+
+int paths_can_replace(const char *path)
+{
+	char *where = folder_of(path);
+	int result;
+
+	if (!where)
+		return -ENOMEM;
+	result = faccessat(AT_FDCWD, where, W_OK | X_OK, AT_EACCESS) < 0 ? -errno : 0;
+	free(where);
+	return result;
 }
 
 char *paths_scratch(const char *pack, const struct staging *staging)

@@ -27,6 +27,9 @@ char *paths_staging(const char *pack, const char *folder);
  */
 char *paths_discard(const char *pack, const char *folder);
 
+/* May a file be made in the folder of @path? 0 or -errno. */
+int paths_can_replace(const char *path);
+
 /* What a new pack is called until it is renamed over @pack: in the staging folder, or
  * beside the pack where that is another file system. malloc'd; NULL without memory. */
 char *paths_scratch(const char *pack, const struct staging *staging);

@@ -77,6 +77,8 @@ if is_root && tmpfs "$T/ro"; then
     cp "$T/base.bpk" "$T/ro/p.bpk"
     mount -o remount,ro "$T/ro"
     cannot 21 'ro|read-only' 'a folder that cannot be written' -o rw "$T/ro/p.bpk" "$mnt"
+    cannot 21 'p.bpk.*read-only' 'nor where edits could lie elsewhere' \
+        -o "rw,staging=$T" "$T/ro/p.bpk" "$mnt"
     mounted 'which can be read' "$T/ro/p.bpk" "$mnt"
     unmount 'and unmounted' "$mnt"
 else
