@@ -89,6 +89,7 @@ static int write_pack(struct commit *commit, struct bpk_error *error)
 	old = pack_ref(mount->overlay.pack);
 	result = collect_overlay(&commit->collected, &mount->overlay, writer, error);
 	pthread_mutex_unlock(&mount->lock);
+	staging_make_place(&mount->staging);
 	if (!result)
 		result = bpk_writer_write_file(writer, mount->target.path, &options,
 					       error);

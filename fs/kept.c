@@ -92,8 +92,9 @@ void keep_edits(struct mount *mount, enum status status)
 
 	staging_free_reserve(&mount->staging);
 	saved = journal_save(mount);
-	how = !saved	? way_back(mount, status)
-	      : !listed ? "listed and staged"
+	how = staging_gone(&mount->staging) ? "lost: somebody removed what was staged"
+	      : !saved			    ? way_back(mount, status)
+	      : !listed			    ? "listed and staged"
 			: "staged, though the list of them could not be kept,";
 	snprintf(message, sizeof(message), "%.600s; the edits are %s in %s",
 		 mount->message, how, mount->staging.path);

@@ -239,6 +239,19 @@ void staging_leave(struct staging *staging)
 	staging_close(staging, false);
 }
 
+bool staging_gone(const struct staging *staging)
+{
+	struct stat st;
+
+	return fstat(staging->dir_fd, &st) == 0 && !st.st_nlink;
+}
+
+void staging_make_place(const struct staging *staging)
+{
+	if (staging_gone(staging))
+		(void)!mkdir(staging->path, 0700);
+}
+
 void staging_close(struct staging *staging, bool remove)
 {
 	if (!staging->path)

@@ -51,6 +51,13 @@ int staging_open(struct staging *staging, const char *path, pid_t *ret_owner);
 #define STAGING_KEPT "kept-edits"
 #define STAGING_RESERVE_SIZE (64 << 10)
 
+/* Has somebody removed the folder? What is open can still be committed; nothing in it
+ * can be named again, so no journal is saved. */
+bool staging_gone(const struct staging *staging);
+
+/* If so, make an empty one, for the scratch file of a commit. */
+void staging_make_place(const struct staging *staging);
+
 /* There is no more use in waiting for a worse moment: give the reserve back. */
 void staging_free_reserve(const struct staging *staging);
 

@@ -287,6 +287,17 @@ unmount 'and is committed' "$mnt"
 is 'both are what they were' "$(oracle tensor "$pack" none steps)" \
     "$(oracle tensor "$T/base.bpk" none steps)"
 
+# A staging folder that somebody removes: what is open goes into the pack all the same.
+fresh commit
+mounted 'for a staging folder that is removed' -o rw "$pack" "$mnt"
+put "$mnt/tensors/new" new
+rm -rf "$T/.commit.bpk.bpkfs"
+ok 'a commit without one' "$BPKFS" --commit "$mnt"
+put "$mnt/scalars/epoch" 11
+unmount 'and another at unmount' "$mnt"
+is 'all of it is in the pack' "$(oracle data "$pack" new) $(oracle scalar "$pack" epoch)" 'new UInt 11'
+is 'and no folder stays' "$(staging_folders)" ''
+
 # Anything at all, against a model. BPKFS_TEST_EDITS: how much of it.
 fresh random
 flags=
