@@ -307,10 +307,9 @@ little_ahead() {
 }
 mounted 'a daemon below: mount' "$T/outer.bpk" "$T/outer"
 little_ahead "$T/outer"
-mkdir "$T/staging" # not on what will hang
 mounted 'a daemon below: mount on it' "$T/outer/tensors/inner/bpk" "$T/inner"
 little_ahead "$T/inner"
-mounted 'a daemon below: writable' -o "rw,staging=$T/staging" "$T/outer/tensors/inner.bpk" "$T/writer"
+mounted 'a daemon below: writable' -o "rw,output=$T/written.bpk" "$T/outer/tensors/inner.bpk" "$T/writer"
 little_ahead "$T/writer"
 # Read as much as the mount itself needs, no tensor: what the kernel has not read yet.
 below=${pids[$T/outer]}
