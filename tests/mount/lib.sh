@@ -37,6 +37,8 @@ fail() { # DESCRIPTION [EXPLANATION]
     tap 'not ok' "$1"
     tap_failed=$((tap_failed + 1))
     [ -z "${2:-}" ] || comment "$2"
+    # What meson shows of a test that fails is its standard error.
+    comment "not ok: $1: ${2:-}" | head -40 >&2
 }
 skip() { tap ok "$1" "SKIP ${2:-}"; }
 skip_all() {
