@@ -154,12 +154,13 @@ static enum status serve_mounted(struct daemon *daemon)
 			       .context = daemon };
 	int error = daemon->is_library ? know_device(daemon) : 0, served = 0;
 	enum status status;
-	bool hidden;
+	bool hidden, edited;
 
 	if (!error)
 		error = watch_start(&watch);
 	if (!error)
 		served = channel_serve(&daemon->channel, daemon->options->single_thread);
+	edited = daemon->mount.edits > 0;
 	/* What lies over it would go in its place. */
 	hidden = !error && watch.signal && watch_is_elsewhere(&watch);
 	if (hidden)
@@ -171,6 +172,8 @@ static enum status serve_mounted(struct daemon *daemon)
 	if (error || served < 0)
 		log_line("cannot serve the mount: %s",
 			 strerror(error ? -error : -served));
+	else if (!watch.is_ready && edited)
+		; /* somebody was faster than we are: how the commit went counts */
 	else if (!watch.is_ready && watch.signal)
 		log_line("ended by SIG%s before the mount was ready",
 			 sigabbrev_np(watch.signal));
@@ -181,7 +184,7 @@ static enum status serve_mounted(struct daemon *daemon)
 			 daemon->point.path);
 	notify_stopping(&daemon->notify);
 	status = finish(daemon);
-	return !error && watch.is_ready ? status : STATUS_MOUNT_POINT;
+	return !error && (watch.is_ready || edited) ? status : STATUS_MOUNT_POINT;
 }
 
 static enum status serve(struct daemon *daemon)

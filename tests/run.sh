@@ -40,8 +40,7 @@ fi
 log=$build/meson-logs/testlog.json
 rm -f "$log"
 status=0
-# Most of a mount test is waiting, for the kernel and the disk.
-meson test -C "$build" --no-rebuild --print-errorlogs --num-processes $((2 * $(nproc))) ${suites[@]+"${suites[@]}"} \
+meson test -C "$build" --no-rebuild --print-errorlogs ${suites[@]+"${suites[@]}"} \
     --timeout-multiplier "${BPKFS_TEST_TIMEOUT:-1}" || status=$?
 
 if [ ! -s "$log" ]; then
