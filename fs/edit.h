@@ -37,8 +37,8 @@ int edit_remove_attribute(struct mount *mount, struct node *node, const char *na
 int edit_allocate(struct mount *mount, struct node *node, int mode, uint64_t off,
 		  uint64_t size);
 /* What a pack cannot keep: of folders for as long as the mount, of files until a commit.
- */
-int edit_touch(struct mount *mount, struct node *node, struct timespec mtime);
-int edit_chmod(struct mount *mount, struct node *node, mode_t mode);
+ * NULL for what is not to be set. */
+int edit_attributes(struct mount *mount, struct node *node, const mode_t *mode,
+		    const struct timespec *mtime);
 
 #endif

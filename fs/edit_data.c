@@ -545,58 +545,46 @@ int edit_allocate(struct mount *mount, struct node *node, int mode, uint64_t off
 
 /* Attributes of files and folders ------------------------------------------ */
 
-static bool takes_attributes(const struct node *node)
+static int folder_attributes(struct node *node, const mode_t *mode,
+			     const struct timespec *mtime)
 {
-	return node->type == NODE_ROOT || node->type == NODE_SECTION ||
-	       node->type == NODE_FOLDER;
-}
+	struct folder_attributes *attributes = node_attributes(node);
 
-int edit_touch(struct mount *mount, struct node *node, struct timespec mtime)
-{
-	struct folder_attributes *attributes;
-	struct item *item;
-	int error;
-
-	if (takes_attributes(node)) {
-		attributes = node_attributes(node);
-		if (!attributes)
-			return -ENOMEM;
-		attributes->mtime_set = true;
-		attributes->mtime = mtime;
-		return 0;
+	if (!attributes)
+		return -ENOMEM;
+	if (mode) {
+		attributes->mode_set = true;
+		attributes->mode = *mode & 07777;
 	}
-	/* What bpkfs itself shows stays as it is, and nobody is stopped by that. */
-	if (node->type != NODE_ENTRY)
-		return 0;
-	error = node_take(mount, node, &item);
-	if (error)
-		return error;
-	item->mtime_set = true;
-	item->mtime = mtime;
+	if (mtime) {
+		attributes->mtime_set = true;
+		attributes->mtime = *mtime;
+	}
 	return 0;
 }
 
-int edit_chmod(struct mount *mount, struct node *node, mode_t mode)
+int edit_attributes(struct mount *mount, struct node *node, const mode_t *mode,
+		    const struct timespec *mtime)
 {
-	struct folder_attributes *attributes;
 	struct item *item;
 	int error;
 
-	if (takes_attributes(node)) {
-		attributes = node_attributes(node);
-		if (!attributes)
-			return -ENOMEM;
-		attributes->mode_set = true;
-		attributes->mode = mode & 07777;
-		return 0;
-	}
+	if (node->type == NODE_ROOT || node->type == NODE_SECTION ||
+	    node->type == NODE_FOLDER)
+		return folder_attributes(node, mode, mtime);
 	/* What bpkfs itself shows stays as it is, and nobody is stopped by that. */
 	if (node->type != NODE_ENTRY)
 		return 0;
 	error = node_take(mount, node, &item);
 	if (error)
 		return error;
-	item->mode_set = true;
-	item->mode = mode & 07777;
+	if (mode) {
+		item->mode_set = true;
+		item->mode = *mode & 07777;
+	}
+	if (mtime) {
+		item->mtime_set = true;
+		item->mtime = *mtime;
+	}
 	return 0;
 }

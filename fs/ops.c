@@ -396,6 +396,8 @@ void ops_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	fuse_reply_attr(req, &st, timeout);
 }
 
+#define SET_MTIME (FUSE_SET_ATTR_MTIME | FUSE_SET_ATTR_MTIME_NOW)
+
 static void ops_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int to_set,
 			struct fuse_file_info *fi)
 {
@@ -415,15 +417,15 @@ static void ops_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int t
 		error = ops_can_write(node)
 				? edit_truncate(mount, node, (uint64_t)attr->st_size)
 				: -EACCES;
-	if (!error && to_set & (FUSE_SET_ATTR_MTIME | FUSE_SET_ATTR_MTIME_NOW)) {
-		struct timespec now = attr->st_mtim;
+	if (!error && to_set & (SET_MTIME | FUSE_SET_ATTR_MODE)) {
+		struct timespec mtime = attr->st_mtim;
 
 		if (to_set & FUSE_SET_ATTR_MTIME_NOW)
-			clock_gettime(CLOCK_REALTIME, &now);
-		error = edit_touch(mount, node, now);
+			clock_gettime(CLOCK_REALTIME, &mtime);
+		error = edit_attributes(
+			mount, node, to_set & FUSE_SET_ATTR_MODE ? &attr->st_mode : NULL,
+			to_set & SET_MTIME ? &mtime : NULL);
 	}
-	if (!error && to_set & FUSE_SET_ATTR_MODE)
-		error = edit_chmod(mount, node, attr->st_mode);
 	if (!error)
 		error = ops_attributes(mount, node, fi != NULL, &st);
 	if (error) {
