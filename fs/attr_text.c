@@ -116,9 +116,8 @@ struct whole {
 
 static bool whole_of_float(uint64_t bits, struct whole *ret)
 {
-	double value;
+	double value = bpk_f64_from_bits(bits);
 
-	memcpy(&value, &bits, sizeof(value));
 	ret->negative = bits >> 63;
 	if (ret->negative)
 		value = -value;

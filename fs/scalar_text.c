@@ -5,6 +5,7 @@
  * text is complete, is out of bytes, or is wrong. So the three cannot disagree.
  */
 #include "scalar_text.h"
+#include "base.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -25,22 +26,6 @@
 /* Decimal exponents that are written in full. */
 #define PLAIN_EXPONENT_MIN (-5)
 #define PLAIN_EXPONENT_MAX 15
-
-static double double_from_bits(uint64_t bits)
-{
-	double value;
-
-	memcpy(&value, &bits, sizeof(value));
-	return value;
-}
-
-static uint64_t bits_from_double(double value)
-{
-	uint64_t bits;
-
-	memcpy(&bits, &value, sizeof(bits));
-	return bits;
-}
 
 static bool bits_are_nan(uint64_t bits)
 {
@@ -122,7 +107,7 @@ static bool decimal_reads_as(const struct decimal *decimal, double value)
  */
 static struct decimal decimal_shortest(double value)
 {
-	uint64_t bits = bits_from_double(value);
+	uint64_t bits = bpk_f64_bits(value);
 	int count = bits & EXPONENT_BITS ? DIGITS_SAFE : 1;
 	struct decimal decimal;
 
@@ -173,7 +158,7 @@ static size_t format_float(uint64_t bits, char out[SCALAR_TEXT_BUFFER])
 		return (size_t)(at - out) - 1;
 	}
 	if (bits)
-		decimal = decimal_shortest(double_from_bits(bits));
+		decimal = decimal_shortest(bpk_f64_from_bits(bits));
 
 	if (decimal.exponent < PLAIN_EXPONENT_MIN ||
 	    decimal.exponent > PLAIN_EXPONENT_MAX) {
@@ -496,7 +481,7 @@ static int read_float(const struct word *word, uint64_t *ret)
 		value = double_from_text(text);
 		if (isinf(value))
 			return -ERANGE;
-		bits = bits_from_double(value);
+		bits = bpk_f64_bits(value);
 		break;
 	}
 	*ret = word->negative ? bits | SIGN_BIT : bits;

@@ -80,6 +80,34 @@ static inline void bpk_put_le32(uint8_t *p, uint32_t v)
 	bpk_put_le16(p + 2, (uint16_t)(v >> 16));
 }
 
+static inline uint64_t bpk_get_le64(const uint8_t *p)
+{
+	return bpk_get_le32(p) | (uint64_t)bpk_get_le32(p + 4) << 32;
+}
+
+static inline void bpk_put_le64(uint8_t *p, uint64_t v)
+{
+	bpk_put_le32(p, (uint32_t)v);
+	bpk_put_le32(p + 4, (uint32_t)(v >> 32));
+}
+
+/* A double and its 64 bits. */
+static inline double bpk_f64_from_bits(uint64_t bits)
+{
+	double value;
+
+	memcpy(&value, &bits, sizeof(value));
+	return value;
+}
+
+static inline uint64_t bpk_f64_bits(double value)
+{
+	uint64_t bits;
+
+	memcpy(&bits, &value, sizeof(bits));
+	return bits;
+}
+
 /* Bytewise order of two names: memcmp(), then the shorter first. */
 static inline int bpk_name_compare(const char *a, size_t a_size, const char *b,
 				   size_t b_size)

@@ -29,33 +29,6 @@ struct block {
 
 /* Bits --------------------------------------------------------------------- */
 
-static uint64_t get_le64(const uint8_t *p)
-{
-	return bpk_get_le32(p) | (uint64_t)bpk_get_le32(p + 4) << 32;
-}
-
-static void put_le64(uint8_t *p, uint64_t v)
-{
-	bpk_put_le32(p, (uint32_t)v);
-	bpk_put_le32(p + 4, (uint32_t)(v >> 32));
-}
-
-static double f64_from_bits(uint64_t bits)
-{
-	double value;
-
-	memcpy(&value, &bits, sizeof(value));
-	return value;
-}
-
-static uint64_t f64_bits(double value)
-{
-	uint64_t bits;
-
-	memcpy(&bits, &value, sizeof(bits));
-	return bits;
-}
-
 #define F64_MANTISSA ((UINT64_C(1) << 52) - 1)
 #define F64_QUIET (UINT64_C(1) << 51)
 
@@ -88,14 +61,14 @@ static double widen(uint64_t bits, unsigned int exponent_bits, unsigned int mant
 	} else {
 		wide = 0;
 	}
-	return f64_from_bits(wide | sign << 63);
+	return bpk_f64_from_bits(wide | sign << 63);
 }
 
 /* The nearest float of that form, ties to even. */
 static uint64_t narrow(double value, unsigned int exponent_bits,
 		       unsigned int mantissa_bits)
 {
-	const uint64_t bits = f64_bits(value);
+	const uint64_t bits = bpk_f64_bits(value);
 	const uint64_t top = (UINT64_C(1) << exponent_bits) - 1;
 	const uint64_t sign = bits >> 63 << (exponent_bits + mantissa_bits);
 	const int bias = (int)(top >> 1);
@@ -143,7 +116,7 @@ static void widen_block(enum bpk_dtype from, const uint8_t *p, size_t count,
 	switch (from) {
 	case BPK_DTYPE_F64:
 		block->wide = WIDE_FLOAT;
-		EACH block->f[i] = f64_from_bits(get_le64(p + 8 * i));
+		EACH block->f[i] = bpk_f64_from_bits(bpk_get_le64(p + 8 * i));
 		return;
 	case BPK_DTYPE_F32:
 	case BPK_DTYPE_FLEX32:
@@ -160,7 +133,7 @@ static void widen_block(enum bpk_dtype from, const uint8_t *p, size_t count,
 		return;
 	case BPK_DTYPE_I64:
 		block->wide = WIDE_SIGNED;
-		EACH block->u[i] = get_le64(p + 8 * i);
+		EACH block->u[i] = bpk_get_le64(p + 8 * i);
 		return;
 	case BPK_DTYPE_I32:
 		block->wide = WIDE_SIGNED;
@@ -175,7 +148,7 @@ static void widen_block(enum bpk_dtype from, const uint8_t *p, size_t count,
 		EACH block->u[i] = (uint64_t)(int64_t)(int8_t)p[i];
 		return;
 	case BPK_DTYPE_U64:
-		EACH block->u[i] = get_le64(p + 8 * i);
+		EACH block->u[i] = bpk_get_le64(p + 8 * i);
 		return;
 	case BPK_DTYPE_U32:
 		EACH block->u[i] = bpk_get_le32(p + 4 * i);
@@ -286,7 +259,7 @@ static void narrow_block(const struct block *block, size_t count, enum bpk_dtype
 {
 	switch (to) {
 	case BPK_DTYPE_F64:
-		EACH put_le64(p + 8 * i, f64_bits(to_f64(block, i)));
+		EACH bpk_put_le64(p + 8 * i, bpk_f64_bits(to_f64(block, i)));
 		return;
 	case BPK_DTYPE_F32:
 	case BPK_DTYPE_FLEX32:
@@ -301,7 +274,7 @@ static void narrow_block(const struct block *block, size_t count, enum bpk_dtype
 				  (uint16_t)narrow(half_ready(block, i), 8, 7));
 		return;
 	case BPK_DTYPE_I64:
-		EACH put_le64(p + 8 * i, to_signed(block, i, 64));
+		EACH bpk_put_le64(p + 8 * i, to_signed(block, i, 64));
 		return;
 	case BPK_DTYPE_I32:
 		EACH bpk_put_le32(p + 4 * i, (uint32_t)to_signed(block, i, 32));
@@ -313,7 +286,7 @@ static void narrow_block(const struct block *block, size_t count, enum bpk_dtype
 		EACH p[i] = (uint8_t)to_signed(block, i, 8);
 		return;
 	case BPK_DTYPE_U64:
-		EACH put_le64(p + 8 * i, to_unsigned(block, i, 64));
+		EACH bpk_put_le64(p + 8 * i, to_unsigned(block, i, 64));
 		return;
 	case BPK_DTYPE_U32:
 		EACH bpk_put_le32(p + 4 * i, (uint32_t)to_unsigned(block, i, 32));
