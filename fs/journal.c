@@ -8,7 +8,7 @@
  */
 #include "journal.h"
 #include "base.h"
-#include "cbor.h"
+#include "journal_item.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -28,11 +28,7 @@
 
 static uint64_t checksum(const uint8_t *data, size_t size)
 {
-	uint64_t hash = UINT64_C(0xcbf29ce484222325);
-
-	for (size_t i = 0; i < size; i++)
-		hash = (hash ^ data[i]) * UINT64_C(0x100000001b3);
-	return hash;
+	return name_hash((const char *)data, size);
 }
 
 /* Files -------------------------------------------------------------------- */
@@ -154,69 +150,22 @@ static void append_identity(struct bpk_appender *out, const struct stat *st)
 	bpk_append_uint(out, (uint64_t)st->st_mtim.tv_nsec);
 }
 
-static int get_uint(struct bpk_cursor *cursor, uint64_t most, uint64_t *ret)
-{
-	return bpk_cbor_uint(cursor, "journal", most, ret);
-}
-
-static int get_int(struct bpk_cursor *cursor, int64_t *ret)
-{
-	struct bpk_item item;
-	int error = bpk_cbor_next(cursor, &item);
-
-	if (error)
-		return error;
-	if ((item.type != BPK_ITEM_UINT && item.type != BPK_ITEM_NEGINT) ||
-	    item.number > INT64_MAX)
-		return -EBADMSG;
-	*ret = item.type == BPK_ITEM_UINT ? (int64_t)item.number
-					  : -1 - (int64_t)item.number;
-	return 0;
-}
-
-static int get_bool(struct bpk_cursor *cursor, bool *ret)
-{
-	struct bpk_item item;
-	int error = bpk_cbor_next(cursor, &item);
-
-	if (error)
-		return error;
-	if (item.type != BPK_ITEM_TRUE && item.type != BPK_ITEM_FALSE)
-		return -EBADMSG;
-	*ret = item.type == BPK_ITEM_TRUE;
-	return 0;
-}
-
-/* Enter an array of a definite size. */
-static int get_array(struct bpk_cursor *cursor, uint64_t *ret_count)
-{
-	struct bpk_item item;
-	int error = bpk_cbor_next(cursor, &item);
-
-	if (error)
-		return error;
-	if (item.type != BPK_ITEM_ARRAY || item.indefinite)
-		return -EBADMSG;
-	*ret_count = item.number;
-	return 0;
-}
-
 static int get_identity(struct bpk_cursor *cursor, const struct stat *st, bool *ret_same)
 {
 	uint64_t count, inode, size, nanoseconds;
 	int64_t seconds;
-	int error = get_array(cursor, &count);
+	int error = journal_get_array(cursor, &count);
 
 	if (!error && count != 4)
 		error = -EBADMSG;
 	if (!error)
-		error = get_uint(cursor, UINT64_MAX, &inode);
+		error = journal_get_uint(cursor, UINT64_MAX, &inode);
 	if (!error)
-		error = get_uint(cursor, UINT64_MAX, &size);
+		error = journal_get_uint(cursor, UINT64_MAX, &size);
 	if (!error)
-		error = get_int(cursor, &seconds);
+		error = journal_get_int(cursor, &seconds);
 	if (!error)
-		error = get_uint(cursor, UINT64_MAX, &nanoseconds);
+		error = journal_get_uint(cursor, UINT64_MAX, &nanoseconds);
 	if (error)
 		return error;
 	*ret_same = inode == st->st_ino && size == (uint64_t)st->st_size &&
@@ -249,217 +198,6 @@ int journal_announce(struct mount *mount, const struct stat *now)
 	return error;
 }
 
-/* Items -------------------------------------------------------------------- */
-
-static void append_index(struct bpk_appender *out, size_t index)
-{
-	bpk_append_uint(out, index == NO_BASE ? 0 : (uint64_t)index + 1);
-}
-
-static int get_index(struct bpk_cursor *cursor, size_t *ret_index)
-{
-	uint64_t number;
-	int error = get_uint(cursor, UINT32_MAX, &number);
-
-	if (!error)
-		*ret_index = number ? (size_t)(number - 1) : NO_BASE;
-	return error;
-}
-
-/* Of one that is gone the bytes are, too. */
-static void append_tensor(struct bpk_appender *out, const struct item *item, bool linked)
-{
-	const uint8_t *cbor = item->dtype_cbor;
-
-	bpk_append_uint(out, item->dtype);
-	bpk_append_array(out, item->dtype_cbor ? item->dtype_cbor_size : 0);
-	for (size_t i = 0; item->dtype_cbor && i < item->dtype_cbor_size; i++)
-		bpk_append_uint(out, cbor[i]);
-	bpk_append_bool(out, item->shape_follows);
-	bpk_append_array(out, item->rank);
-	for (size_t i = 0; i < item->rank; i++)
-		bpk_append_uint(out, item->shape[i]);
-	append_index(out, item->described);
-	bpk_append_bool(out, item->has_param_id);
-	bpk_append_uint(out, item->param_id);
-	bpk_append_uint(out, linked && item->staged ? item->staged->number + 1 : 0);
-	bpk_append_uint(out, linked && item->staged ? staged_size(item->staged) : 0);
-}
-#define TENSOR_FIELDS 9
-
-/* What was written behind the end since was not fsynced. */
-static int cut(struct staged *staged, uint64_t size)
-{
-	uint64_t now = staged_size(staged);
-
-	if (now < size)
-		return -EBADMSG;
-	return now > size ? staged_truncate(staged, size) : 0;
-}
-
-static int get_tensor(struct mount *mount, struct bpk_cursor *cursor, struct item *item)
-{
-	uint64_t dtype, count, number, staged, size;
-	uint8_t *cbor;
-	int error = get_uint(cursor, BPK_DTYPE_COUNT - 1, &dtype);
-
-	if (!error)
-		error = get_array(cursor, &count);
-	if (error)
-		return error;
-	if (count > cursor->size - cursor->pos)
-		return -EBADMSG;
-	item->dtype = (enum bpk_dtype)dtype;
-	if (count) {
-		item->dtype_cbor = cbor = malloc((size_t)count);
-		if (!cbor)
-			return -ENOMEM;
-		item->dtype_cbor_size = (size_t)count;
-		for (size_t i = 0; i < count && !error; i++) {
-			error = get_uint(cursor, UINT8_MAX, &number);
-			cbor[i] = (uint8_t)number;
-		}
-	}
-	if (!error)
-		error = get_bool(cursor, &item->shape_follows);
-	if (!error)
-		error = get_array(cursor, &count);
-	if (!error && count > cursor->size - cursor->pos)
-		error = -EBADMSG;
-	if (!error && count) {
-		item->shape = reallocarray(NULL, (size_t)count, sizeof(*item->shape));
-		error = item->shape ? 0 : -ENOMEM;
-	}
-	for (; !error && item->rank < count; item->rank++)
-		error = get_uint(cursor, UINT64_MAX, &item->shape[item->rank]);
-	if (!error)
-		error = get_index(cursor, &item->described);
-	if (!error)
-		error = get_bool(cursor, &item->has_param_id);
-	if (!error)
-		error = get_uint(cursor, UINT64_MAX, &item->param_id);
-	if (!error)
-		error = get_uint(cursor, UINT64_MAX, &staged);
-	if (!error)
-		error = get_uint(cursor, UINT64_MAX, &size);
-	if (!error && item->dtype == BPK_DTYPE_QFLOAT && !item->dtype_cbor)
-		error = -EBADMSG;
-	if (!error && staged)
-		error = staged_open(&mount->staging, staged - 1, &item->staged);
-	if (!error && staged)
-		error = cut(item->staged, size);
-	/* Bytes without a staged file are those of its place in the pack. */
-	if (!error && !staged && item->linked && item->base == NO_BASE)
-		error = -EBADMSG;
-	return error;
-}
-
-static void append_value(struct bpk_appender *out, const struct item *item)
-{
-	bpk_append_bool(out, item->has_value);
-	bpk_append_bool(out, item->type_known);
-	bpk_append_uint(out, item->value.type);
-	bpk_append_uint(out, item->value.type == BPK_SCALAR_BOOL ? item->value.b
-								 : item->value.u);
-	bpk_append_text(out, item->text ? item->text->data : "",
-			item->text ? item->text->size : 0);
-}
-#define VALUE_FIELDS 5
-
-static int get_value(struct bpk_cursor *cursor, struct item *item)
-{
-	struct bpk_item text;
-	uint64_t type, bits;
-	int error = get_bool(cursor, &item->has_value);
-
-	if (!error)
-		error = get_bool(cursor, &item->type_known);
-	if (!error)
-		error = get_uint(cursor, BPK_SCALAR_BOOL, &type);
-	if (!error)
-		error = get_uint(cursor, UINT64_MAX, &bits);
-	if (!error)
-		error = bpk_cbor_next(cursor, &text);
-	if (!error && text.type != BPK_ITEM_TEXT)
-		error = -EBADMSG;
-	if (error)
-		return error;
-	item->value.type = (enum bpk_scalar_type)type;
-	if (type == BPK_SCALAR_BOOL)
-		item->value.b = bits != 0;
-	else
-		item->value.u = bits;
-	if (item->kind == ITEM_METADATA) {
-		item->text = blob_new(text.text, text.size);
-		if (!item->text)
-			return -ENOMEM;
-	}
-	return 0;
-}
-
-#define ITEM_FIELDS 7
-static void append_item(struct bpk_appender *out, const struct item *item, bool linked)
-{
-	bool tensor = item->kind == ITEM_TENSOR;
-
-	bpk_append_array(out, ITEM_FIELDS + (tensor ? TENSOR_FIELDS : VALUE_FIELDS));
-	bpk_append_uint(out, item->kind);
-	bpk_append_text(out, item->name, item->name_size);
-	append_index(out, item->base);
-	bpk_append_bool(out, linked);
-	bpk_append_uint(out, item->order);
-	bpk_append_int(out, item->mtime.tv_sec);
-	bpk_append_uint(out, (uint64_t)item->mtime.tv_nsec);
-	if (tensor)
-		append_tensor(out, item, linked);
-	else
-		append_value(out, item);
-}
-
-static int get_item(struct mount *mount, struct bpk_cursor *cursor,
-		    struct item **ret_item)
-{
-	uint64_t count, kind, nanoseconds;
-	struct bpk_item name;
-	struct item *item;
-	int64_t seconds;
-	int error = get_array(cursor, &count);
-
-	if (!error)
-		error = get_uint(cursor, PACK_KIND_COUNT - 1, &kind);
-	if (!error)
-		error = bpk_cbor_next(cursor, &name);
-	if (error)
-		return error;
-	if (name.type != BPK_ITEM_TEXT ||
-	    count != ITEM_FIELDS + (kind == ITEM_TENSOR ? TENSOR_FIELDS : VALUE_FIELDS))
-		return -EBADMSG;
-	item = overlay_blank(&mount->overlay, (enum item_kind)kind, name.text, name.size);
-	if (!item)
-		return -ENOMEM;
-	error = get_index(cursor, &item->base);
-	if (!error)
-		error = get_bool(cursor, &item->linked);
-	if (!error)
-		error = get_uint(cursor, UINT64_MAX - 1, &item->order);
-	if (!error)
-		error = get_int(cursor, &seconds);
-	if (!error)
-		error = get_uint(cursor, 999999999, &nanoseconds);
-	if (!error) {
-		item->mtime.tv_sec = seconds;
-		item->mtime.tv_nsec = (long)nanoseconds;
-		error = kind == ITEM_TENSOR ? get_tensor(mount, cursor, item)
-					    : get_value(cursor, item);
-	}
-	if (error) {
-		item_unref(&mount->overlay, item);
-		return error;
-	}
-	*ret_item = item;
-	return 0;
-}
-
 /* Saving ------------------------------------------------------------------- */
 
 struct saving {
@@ -478,7 +216,7 @@ static int save_item(void *context, const struct item *item, enum change change)
 	/* Made in npy/ and not written yet: nothing that could be brought back. */
 	if (change != CHANGE_REMOVED && item_is_hollow(item))
 		return 0;
-	append_item(&saving->items, item, change != CHANGE_REMOVED);
+	journal_put_item(&saving->items, item, change != CHANGE_REMOVED);
 	saving->count++;
 	if (change == CHANGE_REMOVED || !item->staged)
 		return 0;
@@ -649,11 +387,11 @@ int journal_replay(struct mount *mount, size_t *ret_count)
 	cursor.data = data;
 	error = get_identity(&cursor, identity_of(mount), &same);
 	if (!error)
-		error = get_array(&cursor, &count);
+		error = journal_get_array(&cursor, &count);
 	for (uint64_t i = 0; i < count && !error; i++) {
 		struct item *item;
 
-		error = get_item(mount, &cursor, &item);
+		error = journal_get_item(mount, &cursor, &item);
 		if (!error)
 			error = overlay_restore(overlay, item);
 	}

@@ -2,6 +2,7 @@
  * paths.c - see paths.h.
  */
 #include "paths.h"
+#include "name.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -70,15 +71,6 @@ char *paths_new(const char *given, bool *ret_there)
 	return path;
 }
 
-static uint64_t hash_of(const char *text)
-{
-	uint64_t hash = UINT64_C(0xcbf29ce484222325);
-
-	for (; *text; text++)
-		hash = (hash ^ (uint8_t)*text) * UINT64_C(0x100000001b3);
-	return hash;
-}
-
 /* ".NAME" + @end in @where, which ends with a slash. */
 static char *beside(const char *where, const char *pack, bool cut, const char *end)
 {
@@ -90,7 +82,7 @@ static char *beside(const char *where, const char *pack, bool cut, const char *e
 		result = asprintf(&path, "%s.%s%s", where, name, end);
 	else
 		result = asprintf(&path, "%s.%.200s.%016" PRIx64 "%s", where, name,
-				  hash_of(pack), end);
+				  name_hash(pack, strlen(pack)), end);
 	return result < 0 ? NULL : path;
 }
 
