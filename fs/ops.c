@@ -490,6 +490,17 @@ bool ops_is_owner(fuse_req_t req)
 	return uid == 0 || uid == getuid();
 }
 
+void ops_report_to(fuse_req_t req, pthread_mutex_t *lock, const void *name)
+{
+	struct session *session = fuse_req_userdata(req);
+
+	pthread_mutex_lock(lock);
+	memcpy(session->report_to, name, CONTROL_NAME_SIZE);
+	session->report_to[CONTROL_NAME_SIZE - 1] = '\0';
+	pthread_mutex_unlock(lock);
+	fuse_reply_ioctl(req, 0, NULL, 0);
+}
+
 static void ops_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned int command, void *arg,
 		      struct fuse_file_info *fi, unsigned flags, const void *in,
 		      size_t in_size, size_t out_size)
@@ -507,11 +518,7 @@ static void ops_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned int command, void
 	    !ops_is_owner(req)) {
 		fuse_reply_err(req, EPERM);
 	} else if (command == CONTROL_REPORT_TO && in_size == CONTROL_NAME_SIZE) {
-		pthread_mutex_lock(&mount->lock);
-		memcpy(session->report_to, in, CONTROL_NAME_SIZE);
-		session->report_to[CONTROL_NAME_SIZE - 1] = '\0';
-		pthread_mutex_unlock(&mount->lock);
-		fuse_reply_ioctl(req, 0, NULL, 0);
+		ops_report_to(req, &mount->lock, in);
 	} else if (command == CONTROL_INFO && out_size == sizeof(info)) {
 		tell_info(mount, &info);
 		fuse_reply_ioctl(req, 0, &info, sizeof(info));

@@ -76,6 +76,9 @@ void ops_readlink(fuse_req_t req, fuse_ino_t ino);
 void ops_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
 void ops_statfs(fuse_req_t req, fuse_ino_t ino);
 void ops_init(void *userdata, struct fuse_conn_info *conn);
+/* CONTROL_REPORT_TO with the name @name: kept under @lock, which guards it, and answered.
+ */
+void ops_report_to(fuse_req_t req, pthread_mutex_t *lock, const void *name);
 /* Of those who may look at the mount, whose it is. */
 bool ops_is_owner(fuse_req_t req);
 /* ops_dir.c */

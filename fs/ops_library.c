@@ -422,11 +422,7 @@ static void library_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned int command, 
 	    !ops_is_owner(req)) {
 		fuse_reply_err(req, EPERM);
 	} else if (command == CONTROL_REPORT_TO && in_size == CONTROL_NAME_SIZE) {
-		pthread_mutex_lock(&session->library->lock);
-		memcpy(session->report_to, in, CONTROL_NAME_SIZE);
-		session->report_to[CONTROL_NAME_SIZE - 1] = '\0';
-		pthread_mutex_unlock(&session->library->lock);
-		fuse_reply_ioctl(req, 0, NULL, 0);
+		ops_report_to(req, &session->library->lock, in);
 	} else if (command == CONTROL_INFO && out_size == sizeof(info)) {
 		fuse_reply_ioctl(req, 0, &info, sizeof(info));
 	} else if (command == CONTROL_DISCARD && in_size == sizeof(int32_t)) {
