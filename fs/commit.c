@@ -12,6 +12,7 @@
 #include "log.h"
 #include "npy_draft.h"
 #include "rebase.h"
+#include "worker.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -289,10 +290,7 @@ void commit_at_unmount(struct mount *mount,
 	bool in_place;
 
 	/* Commits that somebody asked for while it was mounted are over first. */
-	pthread_mutex_lock(&mount->lock);
-	while (mount->committers)
-		pthread_cond_wait(&mount->idle, &mount->lock);
-	pthread_mutex_unlock(&mount->lock);
+	worker_wait(mount);
 	mount->result = STATUS_OK;
 	mount->message[0] = '\0';
 	if (mount->writable && !mount->discard)
@@ -316,7 +314,7 @@ struct request {
 	void *context;
 };
 
-static void *serve_request(void *context)
+static void serve_request(void *context)
 {
 	struct request *request = context;
 	struct mount *mount = request->mount;
@@ -340,37 +338,19 @@ static void *serve_request(void *context)
 	request->done(request->context, error);
 	free(request);
 	pack_unref(old);
-	pthread_mutex_lock(&mount->lock);
-	if (!--mount->committers)
-		pthread_cond_signal(&mount->idle);
-	pthread_mutex_unlock(&mount->lock);
-	return NULL;
 }
 
 int commit_request(struct mount *mount, void (*done)(void *context, int error),
 		   void *context)
 {
 	struct request *request = malloc(sizeof(*request));
-	pthread_attr_t attributes;
-	pthread_t thread;
-	int error = ENOMEM;
+	int error;
 
 	if (!request)
 		return -ENOMEM;
 	*request = (struct request) { mount, done, context };
-	pthread_mutex_lock(&mount->lock);
-	mount->committers++;
-	pthread_mutex_unlock(&mount->lock);
-	if (pthread_attr_init(&attributes) == 0) {
-		pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-		error = pthread_create(&thread, &attributes, serve_request, request);
-		pthread_attr_destroy(&attributes);
-	}
-	if (!error)
-		return 0;
-	free(request);
-	pthread_mutex_lock(&mount->lock);
-	mount->committers--;
-	pthread_mutex_unlock(&mount->lock);
-	return -error;
+	error = worker_start(mount, serve_request, request);
+	if (error)
+		free(request);
+	return error;
 }

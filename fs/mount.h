@@ -67,7 +67,7 @@ struct mount {
 	char message[1024];
 	int commit_error; /* what fsync(2) of a folder says of it: 0 or -errno */
 	bool committing;
-	unsigned committers;		    /* threads that do or wait to; see idle */
+	unsigned workers;		    /* threads of worker.h; see idle */
 	pthread_cond_t idle;		    /* the last of them is done */
 	bool discard;			    /* at unmount nothing is committed */
 	bool kept;			    /* the staging folder is for the next mount */
