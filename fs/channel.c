@@ -64,6 +64,7 @@ int channel_open(struct channel *channel, const struct options *options,
 		channel->fuse = fuse_session_new(
 			&args, session->library ? &library_ops : &bpkfs_ops,
 			sizeof(bpkfs_ops), session);
+		session->fuse = channel->fuse;
 		error = channel->fuse ? 0 : -ENOMEM;
 	}
 	fuse_opt_free_args(&args);

@@ -12,6 +12,7 @@ struct listing;
 struct handle {
 	struct node *node;
 	bool writer;
+	bool direct;		   /* what it writes goes past the kernel's page cache */
 	struct rendered *rendered; /* NODE_RENDERED: the node's, opened */
 	char *text;		   /* .bpkfs/status and changes, as they were at open */
 	size_t text_size;
