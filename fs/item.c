@@ -116,13 +116,26 @@ bool item_is_raw(const struct item *item)
 	return item->shape_follows && item->dtype == BPK_DTYPE_U8;
 }
 
+/* Is its shape what would follow from the bytes of @tensor? */
+static bool follows(const struct item *item, const struct bpk_tensor *tensor)
+{
+	uint64_t element = bpk_dtype_element_size(item->dtype), length,
+		 size = bpk_tensor_size(tensor);
+
+	return element && bpk_tensor_rank(tensor) == 1 &&
+	       bpk_tensor_shape(tensor, &length, 1) == 1 && size % element == 0 &&
+	       length == size / element;
+}
+
 static bool same_shape(const struct item *item, const struct bpk_tensor *tensor)
 {
 	size_t rank = bpk_tensor_rank(tensor);
 	uint64_t *shape;
 	bool same;
 
-	if (item->shape_follows || item->rank != rank)
+	if (item->shape_follows)
+		return follows(item, tensor);
+	if (item->rank != rank)
 		return false;
 	if (!rank)
 		return true;

@@ -5,10 +5,15 @@
  * was committed: nothing is kept of it but its inode number. It was edited since: the
  * item that has its place keeps it. It was removed or replaced since: an item without
  * a name says so, as always (overlay.h).
+ *
+ * An item whose entry is still the one that was committed stays all the same where
+ * something refers to it that is not in the pack: a file that is open for writing, a mode
+ * or time that was set. It is no edit then, and its bytes are the pack's.
  */
 #include "rebase.h"
 #include "base.h"
 #include "overlay_impl.h"
+#include "staging.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -88,11 +93,18 @@ static bool untouched(const struct move *move, const struct item *item)
 	return item->stamp <= move->frozen->stamp;
 }
 
-static bool at_rest(const struct move *move, const struct item *item)
+/* The new pack has it as it is. */
+static bool committed(const struct move *move, const struct item *item)
 {
 	return item->place != NO_BASE && untouched(move, item) && !item->pending.active &&
-	       !item->pending.writers && !item->draft && !item->npy_writers &&
 	       !overlay_invalid(move->overlay, item);
+}
+
+/* And has all there is to know of it. */
+static bool at_rest(const struct move *move, const struct item *item)
+{
+	return committed(move, item) && !item->pending.writers && !item->draft &&
+	       !item->npy_writers && !item->mode_set && !item->mtime_set;
 }
 
 /* The tensor of the new pack that is described as the old pack's @item->described. Of
@@ -102,6 +114,8 @@ static size_t described_place(const struct move *move, const struct item *item)
 	const struct frozen_entry *entries = move->frozen->entries[ITEM_TENSOR];
 	size_t place;
 
+	if (committed(move, item))
+		return item->place;
 	if (item->described == NO_BASE)
 		return NO_BASE;
 	place = move->places[item->described];
@@ -245,6 +259,22 @@ static void move_nodes(struct mount *mount, const struct move *moves)
 				move_node(mount, moves, node);
 }
 
+/* From now on it is an entry of the pack with nothing edited: its bytes are the pack's,
+ * until the first write copies them, and a scalar's type stays. */
+static void settle(struct item *item)
+{
+	staged_unref(item->staged);
+	item->staged = NULL;
+	item->type_known = item->kind == ITEM_SCALAR;
+}
+
+/* What the metadata of the new pack may grow by. */
+static uint64_t more_metadata(const struct item *item)
+{
+	return item->name_size + OVERLAY_ENTRY_OVERHEAD +
+	       (item->text ? item->text->size : 0);
+}
+
 /* Items at rest leave the table, the others get their new base. */
 static void move_items(struct move *move)
 {
@@ -261,10 +291,12 @@ static void move_items(struct move *move)
 			item_unref(overlay, item);
 			continue;
 		}
+		if (committed(move, item))
+			settle(item);
+		else
+			overlay->metadata_estimate += more_metadata(item);
 		item->base = item->place;
 		item->described = item->place_described;
-		overlay->metadata_estimate += item->name_size + OVERLAY_ENTRY_OVERHEAD +
-					      (item->text ? item->text->size : 0);
 		table->items[kept++] = item;
 	}
 	table->count = kept;

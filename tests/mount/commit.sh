@@ -287,6 +287,68 @@ unmount 'and is committed' "$mnt"
 is 'both are what they were' "$(oracle tensor "$pack" none steps)" \
     "$(oracle tensor "$T/base.bpk" none steps)"
 
+# Mode and times are no part of a pack and last over commits all the same, of what was
+# edited and of what was not.
+fresh commit
+mounted 'for modes and times' -o rw "$pack" "$mnt"
+head -c 8 /dev/urandom >"$T/steps"
+touch -d @1500000000 "$T/steps"
+ok 'cp -p over a tensor' cp -p "$T/steps" "$mnt/tensors/steps"
+ok 'and of a new one' cp -p "$T/steps" "$mnt/tensors/fresh"
+ok 'chmod of one that is not edited' chmod 604 "$mnt/tensors/head"/* "$mnt/tensors/steps"
+ok 'touch of text' touch -d @1400000000 "$mnt/scalars/lr" "$mnt/metadata/arch"
+echo 9 >"$mnt/scalars/epoch"
+attributes() { # a time that was not set is the pack's, which is another one then
+    (cd "$mnt" && find . ! -path './.bpkfs/*' -type f \( -perm 604 -o -newermt @0 ! -newermt @1500000001 \) \
+        -printf '%P %i %m %Ts\n' | awk '$4 > 1500000000 { $4 = "the pack" } 1' | sort)
+}
+want=$(attributes)
+like 'they are set' "$want" 'metadata/arch .*1400000000'
+is 'all of them' "$(cut -d' ' -f3 <<<"$want" | grep -c 604)" 6
+for round in first second; do
+    ok "the $round commit" "$BPKFS" --commit "$mnt"
+    is "they last over the $round commit" "$(attributes)" "$want"
+    is "and are no edit after the $round" "$(state dirty) $(cat "$mnt/.bpkfs/changes")" 'false '
+    before=$(stat -c '%i %Y' "$pack")
+    ok "a commit after the $round has nothing to do" "$BPKFS" --commit "$mnt"
+    is "and writes nothing after the $round" "$(stat -c '%i %Y' "$pack")" "$before"
+    is "the pack has the bytes of the $round" "$(oracle data "$pack" steps | sum)" "$(sum "$T/steps")"
+    # What comes behind it has another place in the next pack.
+    [ "$round" = second ] || rm "$mnt/tensors/mask"
+done
+head -c 8 /dev/urandom >"$mnt/tensors/steps"
+echo 0.125 >"$mnt/scalars/lr"
+want=$(whole_tree "$mnt")
+unmount 'edited again, they are committed' "$mnt"
+is 'the pack is what was in the mount' "$(oracle tree "$pack")" "$want"
+is 'with the types of before' "$(oracle scalar "$pack" lr) $(oracle tensor "$pack" fresh | cut -d' ' -f1-3)" \
+    'Float 0.125 fresh U8 [8]'
+
+# A file that stays open for writing is no edit once what was written is committed.
+fresh commit
+mounted 'for a file that stays open for writing' -o rw "$pack" "$mnt"
+exec 7<>"$mnt/tensors/steps" 8>"$mnt/tensors/log" 9<>"$mnt/npy/mask.npy"
+head -c 8 /dev/zero >&7
+printf one >&8
+ok 'a commit while it is open' "$BPKFS" --commit "$mnt"
+is 'it is no edit' "$(state dirty) $(cat "$mnt/.bpkfs/changes")" 'false '
+before=$(stat -c '%i %Y' "$pack")
+ok 'the next commit has nothing to do' "$BPKFS" --commit "$mnt"
+is 'and writes nothing' "$(stat -c '%i %Y' "$pack")" "$before"
+is 'no bytes are staged any more' "$(find "$T/.commit.bpk.bpkfs" -name '[0-9]*' | wc -l)" 0
+printf two >&8
+is 'the next write is one' "$(cat "$mnt/.bpkfs/changes")" 'M  tensors/log'
+ok 'fsync' fsync "$mnt/tensors/log"
+kill -9 "${pids[$mnt]}"
+daemon_ended "$mnt"
+exec 7>&- 8>&- 9>&-
+fusermount3 -u "$mnt"
+mounted 'killed, it comes back' -o rw "$pack" "$mnt"
+is 'behind what was committed' "$(cat "$mnt/tensors/log")" onetwo
+unmount 'and is committed' "$mnt"
+is 'all of it is in the pack' \
+    "$(oracle data "$pack" log) $(oracle data "$pack" steps | od -An -tu8 | tr -d ' ')" 'onetwo 0'
+
 # A staging folder that somebody removes: what is open goes into the pack all the same.
 fresh commit
 mounted 'for a staging folder that is removed' -o rw "$pack" "$mnt"
