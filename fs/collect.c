@@ -10,6 +10,7 @@
 #include "npy_draft.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -74,6 +75,23 @@ static int add_base_tensor(struct collected *collected, struct bpk_writer *write
 	return result;
 }
 
+/* The writer would notice, too, and not know where the bytes were. */
+static int check_staged(const struct item *item, struct bpk_error *error)
+{
+	const struct staged *staged = item->staged;
+	char quoted[BPK_QUOTE_SIZE];
+	uint64_t there;
+
+	if (staged_is_whole(staged, &there))
+		return 0;
+	return bpk_fail(error, -EIO, BPK_ERR_IO, BPK_NO_OFFSET,
+			"tensor %s has lost bytes: of %" PRIu64 " there are %" PRIu64
+			" left in the staged file %" PRIu64
+			"; write the tensor anew, or remove it",
+			bpk_quote(quoted, item->name, item->name_size), staged->size,
+			there, staged->number);
+}
+
 /* One with bytes or a description of its own. */
 static int add_edited_tensor(struct collected *collected, struct bpk_writer *writer,
 			     const struct item *item, struct bpk_error *error)
@@ -90,6 +108,7 @@ static int add_edited_tensor(struct collected *collected, struct bpk_writer *wri
 		.has_param_id = item->has_param_id,
 		.param_id = item->param_id,
 	};
+	int result;
 
 	item_shape(collected->overlay, item, &length, &desc.shape, &desc.rank);
 	if (item->described != NO_BASE)
@@ -99,6 +118,9 @@ static int add_edited_tensor(struct collected *collected, struct bpk_writer *wri
 	if (!item->staged) {
 		off = bpk_tensor_off(bpk_reader_tensor(reader, item->base));
 	} else {
+		result = check_staged(item, error);
+		if (result)
+			return result;
 		if (bpk_grow((void **)&collected->sources, &collected->source_capacity,
 			     collected->source_count + 1, sizeof(*collected->sources)))
 			return no_memory(error);

@@ -223,8 +223,6 @@ static int save_item(void *context, const struct item *item, enum change change)
 	if (bpk_grow((void **)&saving->files, &saving->file_capacity,
 		     saving->file_count + 1, sizeof(*saving->files)))
 		return saving->error = -ENOMEM;
-	if (staged_size(item->staged) == UINT64_MAX)
-		return saving->error = -EIO;
 	__atomic_store_n(&item->staged->journaled, true, __ATOMIC_RELAXED);
 	saving->files[saving->file_count++] = staged_ref(item->staged);
 	return 0;

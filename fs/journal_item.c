@@ -90,16 +90,6 @@ static void append_tensor(struct bpk_appender *out, const struct item *item, boo
 }
 #define TENSOR_FIELDS 9
 
-/* What was written behind the end since was not fsynced. */
-static int cut(struct staged *staged, uint64_t size)
-{
-	uint64_t now = staged_size(staged);
-
-	if (now < size)
-		return -EBADMSG;
-	return now > size ? staged_truncate(staged, size) : 0;
-}
-
 static int get_tensor(struct mount *mount, struct bpk_cursor *cursor, struct item *item)
 {
 	uint64_t dtype, count, number, staged, size;
@@ -148,9 +138,7 @@ static int get_tensor(struct mount *mount, struct bpk_cursor *cursor, struct ite
 	if (!error && item->dtype == BPK_DTYPE_QFLOAT && !item->dtype_cbor)
 		error = -EBADMSG;
 	if (!error && staged)
-		error = staged_open(&mount->staging, staged - 1, &item->staged);
-	if (!error && staged)
-		error = cut(item->staged, size);
+		error = staged_open(&mount->staging, staged - 1, size, &item->staged);
 	/* Bytes without a staged file are those of its place in the pack. */
 	if (!error && !staged && item->linked && item->base == NO_BASE)
 		error = -EBADMSG;

@@ -146,6 +146,7 @@ int npy_order(struct staged *to, const struct staged *from, const struct bpk_npy
 {
 	size_t element = (size_t)bpk_dtype_element_size(npy->dtype);
 	char *mapped, *buffer;
+	uint64_t there;
 	int error;
 
 	if (!npy->data_size)
@@ -154,6 +155,9 @@ int npy_order(struct staged *to, const struct staged *from, const struct bpk_npy
 		return swap_all(to, from, npy->data_size, element);
 	if (npy->data_size > SIZE_MAX)
 		return -EFBIG;
+	/* Behind its end the mapping has nothing to follow. */
+	if (!staged_is_whole(from, &there))
+		return -EIO;
 	mapped = mmap(NULL, (size_t)npy->data_size, PROT_READ, MAP_SHARED, from->fd, 0);
 	if (mapped == MAP_FAILED)
 		return -errno;

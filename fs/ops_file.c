@@ -255,6 +255,7 @@ void ops_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_in
 	struct node *node = ops_begin(req, ino, &mount);
 	struct staged *scratch = NULL;
 	const struct handle *handle;
+	uint64_t there;
 	int error = 0;
 
 	(void)datasync;
@@ -266,6 +267,9 @@ void ops_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_in
 
 		if (handle && handle->writer && (content_is_text(&entry) || node->npy))
 			error = edit_flush(mount, node);
+		if (entry.item && entry.item->staged &&
+		    !staged_is_whole(entry.item->staged, &there))
+			error = -EIO;
 		if (entry.kind == ITEM_SCRATCH)
 			scratch = staged_ref(entry.item->staged);
 	}

@@ -19,6 +19,8 @@ struct piece {
 	const char *mapped;    /* in the pack, never followed here */
 	uint64_t off;	       /* in the pack or the staged file */
 	struct staged *staged; /* owned reference */
+	size_t there;	       /* of the staged file, when this was named */
+	unsigned cuts;	       /* of the staged file then */
 	char *copy;	       /* owned; the bytes, once they are read */
 };
 
@@ -118,14 +120,18 @@ int reading_add_pack(struct reading *reading, struct pack *pack, const char *dat
 
 int reading_add_staged(struct reading *reading, struct staged *staged, uint64_t size)
 {
+	uint64_t skip, end = staged_size(staged);
 	struct piece *piece;
-	uint64_t skip;
 	int error = add(reading, size, &piece, &skip);
 
 	if (error || !piece)
 		return error;
 	piece->staged = staged_ref(staged);
 	piece->off = skip;
+	if (end > skip)
+		piece->there =
+			end - skip < piece->size ? (size_t)(end - skip) : piece->size;
+	piece->cuts = __atomic_load_n(&staged->cuts, __ATOMIC_RELAXED);
 	return 0;
 }
 
@@ -151,11 +157,16 @@ static int fetch(const struct piece *piece, int fd, char *to, size_t *ret_done)
 	return 0;
 }
 
+/* Zeros stand for what an edit has taken away since. What went without one is lost, and
+ * that is said. */
 static int fetch_staged(struct piece *piece, char *to)
 {
 	size_t done;
 	int error = fetch(piece, piece->staged->fd, to, &done);
 
+	if (!error && done < piece->there &&
+	    __atomic_load_n(&piece->staged->cuts, __ATOMIC_SEQ_CST) == piece->cuts)
+		error = -EIO;
 	if (!error)
 		memset(to + done, 0, piece->size - done);
 	return error;

@@ -46,15 +46,15 @@ int reading_add_text(struct reading *reading, const char *text, uint64_t size);
  * of one pack. */
 int reading_add_pack(struct reading *reading, struct pack *pack, const char *data,
 		     uint64_t pack_off, uint64_t size);
-/* The start of a staged file (takes a reference of its own); zeros where it is
- * shorter than @size by now. */
+/* The start of a staged file (takes a reference of its own); zeros where an edit has made
+ * it shorter than @size by now. */
 int reading_add_staged(struct reading *reading, struct staged *staged, uint64_t size);
 
 /*
  * Make an array of it all for writev(2), reading->used bytes; it lives until
  * reading_done(). Many small pieces of the pack are read from its file instead, since
  * one writev takes no more than IOV_MAX. 0, -ENOMEM, or an error of pread(2) (-EIO
- * where the pack has become shorter).
+ * where the pack has become shorter, or a staged file without an edit of it).
  */
 int reading_finish(struct reading *reading, const struct iovec **ret_iov, int *ret_count);
 

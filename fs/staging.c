@@ -55,10 +55,11 @@ static int truncate_fd(int fd, uint64_t size)
 	return result < 0 ? -errno : 0;
 }
 
-static int write_at(int fd, const char *from, size_t size, uint64_t off)
+/* *@off is where it came to, also on failure. */
+static int write_at(int fd, const char *from, size_t size, uint64_t *off)
 {
 	while (size) {
-		ssize_t done = pwrite(fd, from, size, (off_t)off);
+		ssize_t done = pwrite(fd, from, size, (off_t)*off);
 
 		if (done < 0 && errno == EINTR)
 			continue;
@@ -68,7 +69,7 @@ static int write_at(int fd, const char *from, size_t size, uint64_t off)
 			return -EIO;
 		from += done;
 		size -= (size_t)done;
-		off += (uint64_t)done;
+		*off += (uint64_t)done;
 	}
 	return 0;
 }
@@ -77,9 +78,10 @@ static int write_owner(int fd)
 {
 	char text[32];
 	int size = snprintf(text, sizeof(text), "%ld\n", (long)getpid());
+	uint64_t off = 0;
 	int error = truncate_fd(fd, 0);
 
-	return error ? error : write_at(fd, text, (size_t)size, 0);
+	return error ? error : write_at(fd, text, (size_t)size, &off);
 }
 
 /* A file that lay in the folder is written only where no other name leads to it: a hard
@@ -322,7 +324,21 @@ int staged_new(struct staging *staging, struct staged **ret_staged)
 	return error;
 }
 
-int staged_open(struct staging *staging, uint64_t number, struct staged **ret_staged)
+/* What was written behind the end since was not fsynced. */
+static int cut_to(struct staged *staged, uint64_t size)
+{
+	uint64_t there;
+
+	staged->size = size;
+	if (size > INT64_MAX)
+		return -EFBIG;
+	return staged_is_whole(staged, &there) && there > size
+		       ? truncate_fd(staged->fd, size)
+		       : 0;
+}
+
+int staged_open(struct staging *staging, uint64_t number, uint64_t size,
+		struct staged **ret_staged)
 {
 	struct staged *staged;
 	int error = staged_make(staging, number, O_NONBLOCK, &staged);
@@ -331,6 +347,8 @@ int staged_open(struct staging *staging, uint64_t number, struct staged **ret_st
 		return error;
 	staged->journaled = true;
 	error = check_own(staged->fd);
+	if (!error)
+		error = cut_to(staged, size);
 	if (error) {
 		close(staged->fd);
 		free(staged);
@@ -422,14 +440,36 @@ void staged_unref(struct staged *staged)
 
 uint64_t staged_size(const struct staged *staged)
 {
+	return staged->size;
+}
+
+bool staged_is_whole(const struct staged *staged, uint64_t *ret_there)
+{
 	struct stat st;
 
-	return fstat(staged->fd, &st) < 0 ? UINT64_MAX : (uint64_t)st.st_size;
+	*ret_there = fstat(staged->fd, &st) < 0 ? 0 : (uint64_t)st.st_size;
+	return *ret_there >= staged->size;
+}
+
+/* Before a change that would put zeros in the place of bytes before @end that were lost.
+ */
+static int check_there(const struct staged *staged, uint64_t end)
+{
+	uint64_t there;
+
+	return staged_is_whole(staged, &there) || there >= end ? 0 : -EIO;
 }
 
 int staged_write(struct staged *staged, const void *data, size_t size, uint64_t off)
 {
-	return write_at(staged->fd, data, size, off);
+	int error = check_there(staged, off);
+
+	if (error)
+		return error;
+	error = write_at(staged->fd, data, size, &off);
+	if (off > staged->size)
+		staged->size = off;
+	return error;
 }
 
 int staged_read(const struct staged *staged, void *data, size_t size, uint64_t off)
@@ -452,19 +492,35 @@ int staged_read(const struct staged *staged, void *data, size_t size, uint64_t o
 
 int staged_truncate(struct staged *staged, uint64_t size)
 {
-	return size > INT64_MAX ? -EFBIG : truncate_fd(staged->fd, size);
+	int error = size > INT64_MAX ? -EFBIG : check_there(staged, size);
+
+	if (error)
+		return error;
+	/* First, for who reads meanwhile: see reading.c. */
+	if (size < staged->size)
+		__atomic_fetch_add(&staged->cuts, 1, __ATOMIC_SEQ_CST);
+	error = truncate_fd(staged->fd, size);
+	if (!error)
+		staged->size = size;
+	return error;
 }
 
 int staged_allocate(struct staged *staged, int mode, uint64_t off, uint64_t size)
 {
-	int result;
+	int result, error = check_there(staged, UINT64_MAX);
 
 	if (off > INT64_MAX || size > INT64_MAX)
 		return -EFBIG;
+	if (error)
+		return error;
 	do
 		result = fallocate(staged->fd, mode, (off_t)off, (off_t)size);
 	while (result < 0 && errno == EINTR);
-	return result < 0 ? -errno : 0;
+	if (result < 0)
+		return -errno;
+	if (!(mode & FALLOC_FL_KEEP_SIZE) && off + size > staged->size)
+		staged->size = off + size;
+	return 0;
 }
 
 /* Where copy_file_range() does not work between two file systems. */
@@ -506,6 +562,8 @@ int staged_copy(struct staged *staged, int fd, uint64_t off, uint64_t size)
 			continue;
 		if (done > 0) {
 			left -= (uint64_t)done;
+			if ((uint64_t)to > staged->size)
+				staged->size = (uint64_t)to;
 			continue;
 		}
 		if (done < 0 && left == size &&

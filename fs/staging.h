@@ -34,6 +34,10 @@ struct staged {
 	int fd;
 	struct staging *staging;
 	uint64_t number; /* its name */
+	/* What was written makes it so long, whatever is on disk. Guarded, as the order
+	 * of writes is, by the mount's lock. */
+	uint64_t size;
+	unsigned cuts;	 /* atomic: how often it was made shorter, by staged_truncate() */
 	bool journaled;	 /* atomic: a journal names it, or is about to */
 	unsigned frozen; /* commits that copy from it; the mount's lock */
 };
@@ -91,15 +95,23 @@ void staging_sweep(struct staging *staging,
 		   bool (*keep)(const void *context, uint64_t number),
 		   const void *context);
 
-/* The file of that number, as a journal names it. Errors: those of open(2), -EINVAL for
- * what is no regular file. */
-int staged_open(struct staging *staging, uint64_t number, struct staged **ret_staged);
+/* The file of that number, as a journal names it, which knows that it is @size bytes
+ * long: what is behind them goes. Errors: those of open(2), -EINVAL for what is no
+ * regular file, -EFBIG. */
+int staged_open(struct staging *staging, uint64_t number, uint64_t size,
+		struct staged **ret_staged);
 /* A new, empty file. */
 int staged_new(struct staging *staging, struct staged **ret_staged);
 struct staged *staged_ref(struct staged *staged);
 void staged_unref(struct staged *staged); /* NULL accepted; the last one removes it */
-/* Its size now. UINT64_MAX when that cannot be told: too large to be taken for bytes. */
+/*
+ * Its size now. Somebody may have made the file shorter from outside: what was lost is no
+ * zeros, so whoever reads it, writes behind it, or makes the file longer gets -EIO. To be
+ * made shorter than that, or written from there on, mends it.
+ */
 uint64_t staged_size(const struct staged *staged);
+/* Are all its bytes still on disk, and how many are? */
+bool staged_is_whole(const struct staged *staged, uint64_t *ret_there);
 int staged_write(struct staged *staged, const void *data, size_t size, uint64_t off);
 /* All @size bytes from @off, or -EIO. */
 int staged_read(const struct staged *staged, void *data, size_t size, uint64_t off);

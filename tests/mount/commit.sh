@@ -360,6 +360,46 @@ unmount 'and another at unmount' "$mnt"
 is 'all of it is in the pack' "$(oracle data "$pack" new) $(oracle scalar "$pack" epoch)" 'new UInt 11'
 is 'and no folder stays' "$(staging_folders)" ''
 
+# Staged bytes that somebody takes away from outside are no zeros: a commit fails, and so
+# does who reads them, until the tensor is written anew.
+fresh commit
+mounted 'for staged bytes that are lost' -o rw "$pack" "$mnt"
+head -c 5000 /dev/urandom >"$T/bytes"
+for name in cut filled whole npy; do cp "$T/bytes" "$mnt/tensors/$name"; done
+cp "$T/bytes" "$mnt/tensors/.scratch"
+exec 7<"$mnt/tensors/cut" 8<>"$mnt/tensors/cut"
+fsync "$mnt/tensors/cut"
+find "$T/.commit.bpk.bpkfs" -name '[0-9]*' -size 5000c -exec truncate -s 100 {} +
+cp "$T/bytes" "$mnt/tensors/whole"
+is 'a file is as long as it was' "$(stat -c %s "$mnt/tensors/cut")" 5000
+eio='input/output error'
+for path in tensors/cut tensors/.scratch npy/cut.npy pack.safetensors; do
+    refused "reading $path says so" "$eio" cat "$mnt/$path"
+done
+refused 'an open file too' "$eio" cat <&7
+refused 'fsync' "$eio" sync "$mnt/tensors/cut"
+refused 'a write behind the gap' "$eio" dd if="$T/bytes" of="$mnt/tensors/cut" bs=10 count=1 seek=400 conv=notrunc
+refused 'making it longer' "$eio" truncate -s 6000 "$mnt/tensors/cut"
+refused 'fallocate' "$eio" fallocate -l 6000 "$mnt/tensors/cut"
+echo 12 >"$mnt/scalars/epoch"
+text=$("$BPKFS" --commit "$mnt" 2>&1)
+is '--commit: 22, and a line' "$? $(wc -l <<<"$text")" '22 1'
+like 'that names the tensor, and what is left' "$text" 'not committed: tensor "?cut"? has lost bytes: of 5000 there are 100'
+ok 'the pack is untouched' cmp "$pack" "$T/base.bpk"
+rm "$mnt/tensors/npy"
+ok 'written from the front it is mended' dd if="$T/bytes" of="$mnt/tensors/filled" bs=1000 conv=notrunc
+ok 'and read' cmp "$T/bytes" "$mnt/tensors/filled"
+exec 7<&- 8<&-
+unmount '22: unmounting says it, too' "$mnt" 22 'tensor "?cut"? has lost bytes.*kept for the next writable mount'
+mounted 'the next mount has the edits' -o rw "$pack" "$mnt"
+is 'all of them' "$(cat "$mnt/scalars/epoch") $(sum "$mnt/tensors/whole" "$mnt/tensors/filled" | uniq)" "12 $(sum "$T/bytes")"
+refused 'what was lost is lost still' "$eio" cat "$mnt/tensors/cut"
+ok 'what is made shorter than that is mended' truncate -s 60 "$mnt/tensors/cut"
+unmount 'and committed' "$mnt"
+is 'what is left of it' "$(oracle data "$pack" cut | sum) $(oracle scalar "$pack" epoch)" \
+    "$(head -c 60 "$T/bytes" | sum) UInt 12"
+is 'nothing is left beside it' "$(beside)" ''
+
 # Anything at all, against a model. BPKFS_TEST_EDITS: how much of it.
 fresh random
 flags=
