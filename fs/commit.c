@@ -19,7 +19,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+#define SCRATCH_TRIES 100
 
 struct commit {
 	struct mount *mount;
@@ -68,23 +71,46 @@ static int pass_progress(void *context, uint64_t done, uint64_t total)
 	return commit->progress ? commit->progress(commit->context, done, total) : 0;
 }
 
+/*
+ * The name that the new pack has first, malloc'd; NULL without memory. Where a folder is,
+ * which is somebody else's, one behind it. Anything else that is there the writer
+ * removes, and follows no link.
+ */
+static char *scratch_of(const struct mount *mount)
+{
+	char *path = strdup(mount->scratch_path);
+	struct stat st;
+
+	for (int i = 1; path && i <= SCRATCH_TRIES; i++) {
+		if (lstat(path, &st) < 0 || !S_ISDIR(st.st_mode))
+			break;
+		free(path);
+		if (asprintf(&path, "%s.%d", mount->scratch_path, i) < 0)
+			path = NULL;
+	}
+	return path;
+}
+
 static int write_pack(struct commit *commit, struct bpk_error *error)
 {
 	struct mount *mount = commit->mount;
+	char *scratch = scratch_of(mount);
 	const struct bpk_write_options options = {
 		.progress = pass_progress,
 		.confirm = confirm,
 		.context = commit,
-		.scratch = mount->scratch_path,
+		.scratch = scratch,
 		.exclusive = !mount->target.there,
 	};
-	struct bpk_writer *writer;
+	struct bpk_writer *writer = NULL;
 	struct pack *old;
-	int result = bpk_writer_new(NULL, &writer);
+	int result = scratch ? bpk_writer_new(NULL, &writer) : -ENOMEM;
 
-	if (result)
+	if (result) {
+		free(scratch);
 		return bpk_fail(error, -ENOMEM, BPK_ERR_MEMORY, BPK_NO_OFFSET,
 				"no memory");
+	}
 	pthread_mutex_lock(&mount->lock);
 	/* Ranges are copied from it after the lock is let go. */
 	old = pack_ref(mount->overlay.pack);
@@ -96,6 +122,7 @@ static int write_pack(struct commit *commit, struct bpk_error *error)
 					       error);
 	bpk_writer_free(writer);
 	pack_unref(old);
+	free(scratch);
 	return result;
 }
 

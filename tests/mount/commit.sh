@@ -360,6 +360,39 @@ unmount 'and another at unmount' "$mnt"
 is 'all of it is in the pack' "$(oracle data "$pack" new) $(oracle scalar "$pack" epoch)" 'new UInt 11'
 is 'and no folder stays' "$(staging_folders)" ''
 
+# Something else under the name of the scratch file: a folder is left alone and is not in
+# the way, what a link leads to neither. The same where the scratch file is beside the pack.
+declare -A elsewhere=([beside]=)
+if is_root && tmpfs "$T/elsewhere" size=8m; then elsewhere[elsewhere]=,staging=$T/elsewhere; fi
+for where in "${!elsewhere[@]}"; do
+    fresh commit
+    mounted "$where: for a scratch name that is taken" -o "rw${elsewhere[$where]}" "$pack" "$mnt"
+    name=$T/.commit.bpk.bpkfs/new-pack
+    [ "$where" = beside ] || name=$T/.commit.bpk.bpkfs-new
+    mkdir -p "$name" "$name.1/empty" "$T/outside"
+    echo kept | tee "$name/file" >"$T/outside/file"
+    put "$mnt/scalars/epoch" 21
+    ok "$where: a commit with a folder there" "$BPKFS" --commit "$mnt"
+    is "$where: the pack has the edit" "$(oracle scalar "$pack" epoch)" 'UInt 21'
+    is "$where: the folders are as they were" "$(cd "$name" && find . ../"${name##*/}".* | sort | tr '\n' ' ')$(cat "$name/file")" \
+        ". ../${name##*/}.1 ../${name##*/}.1/empty ./file kept"
+    rm -r "$name" "$name.1"
+    epoch=21
+    for target in "$T/outside" "$T/outside/file" "$T/nowhere"; do
+        ln -sfn "$target" "$name"
+        put "$mnt/scalars/epoch" $((++epoch))
+        ok "$where: a commit with a link to ${target##*/} there" "$BPKFS" --commit "$mnt"
+        is "$where: it leads on, and is gone" "$(find "$T/outside" | wc -l) $(cat "$T/outside/file") $(ls "$T/nowhere" "$name" 2>/dev/null)" '2 kept '
+    done
+    mkdir "$name"
+    put "$mnt/scalars/epoch" 30
+    unmount "$where: and the commit at unmount" "$mnt"
+    is "$where: the pack has that edit, too" "$(oracle scalar "$pack" epoch)" 'UInt 30'
+    rmdir "$name"
+    [ "$where" = elsewhere ] || rmdir "$T/.commit.bpk.bpkfs"
+    is "$where: nothing else is left" "$(beside)" ''
+done
+
 # Staged bytes that somebody takes away from outside are no zeros: a commit fails, and so
 # does who reads them, until the tensor is written anew.
 fresh commit
