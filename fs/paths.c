@@ -3,6 +3,7 @@
  */
 #include "paths.h"
 #include "name.h"
+#include "shell_text.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -105,13 +106,37 @@ char *paths_staging(const char *pack, const char *folder)
 	return path;
 }
 
+/* "-o staging=" as a word: what ends one there, and what takes that away, is escaped. */
+static char *staging_option(const char *folder)
+{
+	size_t size = strlen("staging=");
+	char *option = malloc(size + 2 * strlen(folder) + 1), *word;
+
+	if (!option)
+		return NULL;
+	strcpy(option, "staging=");
+	for (; *folder; folder++) {
+		if (*folder == ',' || *folder == '\\')
+			option[size++] = '\\';
+		option[size++] = *folder;
+	}
+	option[size] = '\0';
+	word = shell_word(option);
+	free(option);
+	return word;
+}
+
 char *paths_discard(const char *pack, const char *folder)
 {
-	char *real = folder ? realpath(folder, NULL) : NULL, *command;
+	char *real = folder ? realpath(folder, NULL) : NULL, *command = NULL;
+	char *option = real ? staging_option(real) : NULL, *word = shell_word(pack);
 
-	if (asprintf(&command, "bpkfs --discard %s%s%s%s", real ? "-o staging=" : "",
-		     real ? real : "", real ? " " : "", pack) < 0)
+	if (word && (option || !real) &&
+	    asprintf(&command, "bpkfs --discard %s%s%s%s", option ? "-o " : "",
+		     option ? option : "", option ? " " : "", word) < 0)
 		command = NULL;
+	free(word);
+	free(option);
 	free(real);
 	return command;
 }

@@ -23,8 +23,8 @@ char *paths_new(const char *given, bool *ret_there);
  * cut, with a hash of the path to tell it from others. malloc'd; NULL with errno set. */
 char *paths_staging(const char *pack, const char *folder);
 
-/* The command that drops what is staged so, for messages. malloc'd; NULL without memory.
- */
+/* The command that drops what is staged so, for messages, fit to be copied into a shell.
+ * malloc'd; NULL without memory. */
 char *paths_discard(const char *pack, const char *folder);
 
 /* May a file be made in the folder of @path? 0 or -errno. */

@@ -295,6 +295,28 @@ refused '--discard -o staging: of one that is mounted' "writable by process ${pi
     "$BPKFS" --discard -o "staging=$dir/staging" "$dir/p"
 unmount '--discard -o staging: unmount' "$mnt"
 
+# The command that a mount tells is one to be copied into a shell, whatever the names are.
+odd="$dir/it's a \$(touch ran)\`touch ran\`;\"x\", \\y&"
+mkdir -p "$odd/staging"
+cp "$T/base.bpk" "$odd/p q.bpk"
+where=${odd//\\/\\\\}
+where=rw,staging=${where//,/\\,}/staging
+mounted 'odd names: mount' -o "$where" "$odd/p q.bpk" "$mnt"
+put "$mnt/scalars/lr" 0.5
+mv "$odd/p q.bpk" "$T/aside.bpk"
+cp "$T/base.bpk" "$odd/p q.bpk"
+unmount 'odd names: the edits are kept' "$mnt" 23 'changed on disk'
+cannot 21 'bpkfs --discard -o' 'odd names: a mount says what drops them' -o "$where" "$odd/p q.bpk" "$mnt"
+hint=$(sed -n 's/.*"\(bpkfs --discard .*\)" drops them$/\1/p' <<<"$err")
+ok 'odd names: which a shell can run' env -C "$T" sh -c "bpkfs() { '$BPKFS' \"\$@\"; }
+$hint"
+is 'odd names: and nothing else' "$(ls "$T/ran" 2>/dev/null)" ''
+is 'odd names: then they are dropped' "$(ls -A "$odd/staging")" ''
+mounted 'odd names: and the pack mounts' -o "$where" "$odd/p q.bpk" "$mnt"
+is 'odd names: without the edit' "$(cat "$mnt/scalars/lr")" 0.001
+unmount 'odd names: unmount' "$mnt"
+rm -r "$odd" "$T/aside.bpk"
+
 # A list of edits without what could bring them back is no other pack.
 mkdir -m 700 "$dir/.p.bpk.bpkfs"
 echo 'M  scalars/lr' >"$dir/.p.bpk.bpkfs/kept-edits"
