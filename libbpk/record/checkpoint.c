@@ -38,7 +38,7 @@ struct bpk_checkpointer {
 
 /* Names -------------------------------------------------------------------- */
 
-char *checkpoint_path(const struct checkpoint_place *place, uint64_t epoch)
+char *bpk_checkpoint_path(const struct checkpoint_place *place, uint64_t epoch)
 {
 	size_t dir_size = strlen(place->dir), name_size = strlen(place->name);
 	size_t size = dir_size + name_size + BPK_DECIMAL_SIZE + sizeof("/-" EXTENSION);
@@ -58,7 +58,7 @@ static bool parse_name(const char *name, const char *file, uint64_t *ret_epoch)
 	if (strncmp(file, name, name_size) != 0 || file[name_size] != '-')
 		return false;
 	file += name_size + 1;
-	digits = record_parse_decimal(file, strlen(file), ret_epoch);
+	digits = bpk_record_parse_decimal(file, strlen(file), ret_epoch);
 	return digits && strcmp(file + digits, EXTENSION) == 0;
 }
 
@@ -109,8 +109,8 @@ static int read_epochs(const struct checkpoint_place *place, DIR *dir,
 	return 0;
 }
 
-int checkpoint_list(const struct checkpoint_place *place, uint64_t **ret_epochs,
-		    size_t *ret_count, struct bpk_error *error)
+int bpk_checkpoint_list(const struct checkpoint_place *place, uint64_t **ret_epochs,
+			size_t *ret_count, struct bpk_error *error)
 {
 	DIR *dir = opendir(place->dir);
 	uint64_t *epochs = NULL;
@@ -207,12 +207,12 @@ static int make_writer(const struct bpk_record *record, const double *metric,
 	char text[CHECKPOINT_METRIC_SIZE];
 	struct bpk_writer *writer;
 	/* What an earlier epoch was worth says nothing of this one. */
-	int r = record_to_writer(record, BPK_METRIC_KEY, &writer, error);
+	int r = bpk_record_to_writer(record, BPK_METRIC_KEY, &writer, error);
 
 	if (r < 0)
 		return r;
 	if (metric) {
-		checkpoint_metric_text(*metric, text);
+		bpk_checkpoint_metric_text(*metric, text);
 		r = bpk_writer_set_metadata(writer, BPK_METRIC_KEY,
 					    strlen(BPK_METRIC_KEY), text, strlen(text),
 					    error);
@@ -227,13 +227,13 @@ static int make_writer(const struct bpk_record *record, const double *metric,
 static int write_epoch(const struct checkpoint_place *place, uint64_t epoch,
 		       struct bpk_writer *writer, struct bpk_error *error)
 {
-	_cleanup_(bpk_free_at) char *path = checkpoint_path(place, epoch);
+	_cleanup_(bpk_free_at) char *path = bpk_checkpoint_path(place, epoch);
 	int r;
 
 	if (!path)
 		return record_no_memory(error);
 	r = bpk_writer_write_file(writer, path, NULL, error);
-	return r < 0 ? r : checkpoint_retain(place, epoch, error);
+	return r < 0 ? r : bpk_checkpoint_retain(place, epoch, error);
 }
 
 static int run_job(struct job *job)
@@ -245,7 +245,7 @@ static int run_job(struct job *job)
 
 	if (r < 0)
 		return r;
-	r = record_to_writer(record, NULL, &writer, &job->error);
+	r = bpk_record_to_writer(record, NULL, &writer, &job->error);
 	if (r >= 0) {
 		r = write_epoch(job->place, job->epoch, writer, &job->error);
 		bpk_writer_free(writer);
@@ -341,7 +341,7 @@ BPK_EXPORT int bpk_checkpointer_restore(struct bpk_checkpointer *checkpointer,
 
 	if (r < 0)
 		return r;
-	path = checkpoint_path(&checkpointer->place, epoch);
+	path = bpk_checkpoint_path(&checkpointer->place, epoch);
 	if (!path)
 		return record_no_memory(error);
 	return bpk_record_load(path, NULL, ret_record, error);
@@ -356,7 +356,7 @@ BPK_EXPORT int bpk_checkpointer_delete(struct bpk_checkpointer *checkpointer,
 
 	if (r < 0)
 		return r;
-	path = checkpoint_path(&checkpointer->place, epoch);
+	path = bpk_checkpoint_path(&checkpointer->place, epoch);
 	if (!path)
 		return record_no_memory(error);
 	if (unlink(path) == 0)
@@ -376,6 +376,6 @@ BPK_EXPORT int bpk_checkpointer_list(struct bpk_checkpointer *checkpointer,
 	int r = bpk_checkpointer_wait(checkpointer, error);
 
 	return r < 0 ? r
-		     : checkpoint_list(&checkpointer->place, ret_epochs, ret_count,
-				       error);
+		     : bpk_checkpoint_list(&checkpointer->place, ret_epochs, ret_count,
+					   error);
 }

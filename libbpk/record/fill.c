@@ -1,6 +1,6 @@
 /*
  * fill.c - one tensor of a record into one parameter of a program: whether it fits, and
- * the copy or cast. Touches a tensor's data in record_fill() only.
+ * the copy or cast. Touches a tensor's data in bpk_record_fill() only.
  */
 #include "record/record.h"
 
@@ -65,8 +65,8 @@ static int param_size(const struct bpk_param *param, const char *name, size_t na
 	return 0;
 }
 
-int record_collect_size(const struct bpk_param *param, const char *name, size_t name_size,
-			uint64_t *ret_size, struct bpk_error *error)
+int bpk_record_collect_size(const struct bpk_param *param, const char *name,
+			    size_t name_size, uint64_t *ret_size, struct bpk_error *error)
 {
 	char quoted[BPK_QUOTE_SIZE];
 	uint64_t size;
@@ -123,9 +123,9 @@ static int check_room(const struct bpk_record_tensor *tensor,
 	return misfit(ret_misfit, BPK_MISFIT_ROOM);
 }
 
-int record_fits(const struct bpk_record_tensor *tensor, const struct bpk_param *param,
-		enum bpk_dtype_policy policy, enum bpk_misfit *ret_misfit,
-		char ret_reason[RECORD_REASON_SIZE], struct bpk_error *error)
+int bpk_record_fits(const struct bpk_record_tensor *tensor, const struct bpk_param *param,
+		    enum bpk_dtype_policy policy, enum bpk_misfit *ret_misfit,
+		    char ret_reason[RECORD_REASON_SIZE], struct bpk_error *error)
 {
 	char here[SHAPE_TEXT_SIZE], there[SHAPE_TEXT_SIZE];
 	bool quantized =
@@ -164,8 +164,8 @@ int record_fits(const struct bpk_record_tensor *tensor, const struct bpk_param *
 	return check_room(tensor, param, needed, room, ret_misfit, ret_reason);
 }
 
-void record_fill(const struct bpk_record_tensor *tensor, enum bpk_dtype_policy policy,
-		 struct bpk_param *param)
+void bpk_record_fill(const struct bpk_record_tensor *tensor, enum bpk_dtype_policy policy,
+		     struct bpk_param *param)
 {
 	uint64_t element_size = bpk_dtype_element_size(tensor->dtype);
 	bool as_is = policy == BPK_DTYPE_FROM_RECORD || tensor->dtype == BPK_DTYPE_QFLOAT;

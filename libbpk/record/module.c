@@ -185,18 +185,18 @@ static int collect_param(struct bpk_visitor *visitor, const struct bpk_param *pa
 		.param_id = param->has_param_id ? param->param_id : 0,
 		.data = param->data,
 	};
-	int r = record_collect_size(param, tensor.name, tensor.name_size, &tensor.size,
-				    &visitor->error);
+	int r = bpk_record_collect_size(param, tensor.name, tensor.name_size,
+					&tensor.size, &visitor->error);
 
 	if (r < 0)
 		return r;
-	return record_add_tensor(visitor->target, &tensor, &visitor->error);
+	return bpk_record_add_tensor(visitor->target, &tensor, &visitor->error);
 }
 
 static int load_param(struct bpk_visitor *visitor, struct bpk_param *param)
 {
 	const struct record_tensor *entry =
-		record_find_tensor(visitor->source, visitor->path, visitor->path_size);
+		bpk_record_get_tensor(visitor->source, visitor->path, visitor->path_size);
 	enum bpk_dtype_policy policy = visitor->options->dtype_policy;
 	char reason[RECORD_REASON_SIZE], quoted[BPK_QUOTE_SIZE];
 	enum bpk_misfit misfit;
@@ -210,11 +210,12 @@ static int load_param(struct bpk_visitor *visitor, struct bpk_param *param)
 				BPK_NO_OFFSET, "parameter %s is in the module twice",
 				bpk_quote(quoted, visitor->path, visitor->path_size));
 	visitor->taken[entry->named.index] = true;
-	r = record_fits(&entry->tensor, param, policy, &misfit, reason, &visitor->error);
+	r = bpk_record_fits(&entry->tensor, param, policy, &misfit, reason,
+			    &visitor->error);
 	if (r > 0)
 		return tell(visitor, misfit, visitor->path, visitor->path_size, reason);
 	if (r == 0 && visitor->walk == WALK_FILL)
-		record_fill(&entry->tensor, policy, param);
+		bpk_record_fill(&entry->tensor, policy, param);
 	return r;
 }
 

@@ -98,8 +98,8 @@ BPK_EXPORT int bpk_optimizer_add_tensor(struct bpk_record *record, uint64_t para
 	if (!*field)
 		return record_bad_argument(error, "no name for a field of an optimizer");
 	tensor.name = name;
-	r = record_collect_size(param, name, tensor.name_size, &tensor.size, error);
-	return r < 0 ? r : record_add_tensor(record, &tensor, error);
+	r = bpk_record_collect_size(param, name, tensor.name_size, &tensor.size, error);
+	return r < 0 ? r : bpk_record_add_tensor(record, &tensor, error);
 }
 
 /* Sorting out -------------------------------------------------------------- */
@@ -169,7 +169,8 @@ static void add_part(struct sorting *sorting, const struct bpk_named *named,
 		     bool is_scalar)
 {
 	struct part *part = &sorting->parts[sorting->part_count];
-	size_t digits = record_parse_decimal(named->name, named->name_size, &part->id);
+	size_t digits =
+		bpk_record_parse_decimal(named->name, named->name_size, &part->id);
 
 	if (!digits || named->name_size < digits + 2 || named->name[digits] != '.') {
 		skip_entry(sorting, named);
@@ -439,12 +440,12 @@ BPK_EXPORT int bpk_optimizer_read(const struct bpk_optimizer_param *param,
 		return bpk_fail(error, -ENOENT, BPK_ERR_RECORD, BPK_NO_OFFSET,
 				"parameter %" PRIu64 " has no tensor %s", param->param_id,
 				quoted);
-	r = record_fits(&found->tensor, ret_tensor, policy, &misfit, reason, error);
+	r = bpk_record_fits(&found->tensor, ret_tensor, policy, &misfit, reason, error);
 	if (r > 0)
 		return bpk_fail(error, -EINVAL, BPK_ERR_RECORD, BPK_NO_OFFSET,
 				"parameter %" PRIu64 ", %s: %s", param->param_id, quoted,
 				reason);
 	if (r == 0)
-		record_fill(&found->tensor, policy, ret_tensor);
+		bpk_record_fill(&found->tensor, policy, ret_tensor);
 	return r;
 }

@@ -49,7 +49,7 @@ BPK_EXPORT int bpk_record_load(const char *path, const struct bpk_limits *limits
 			path = longer;
 	}
 	r = bpk_reader_open(path, limits, &reader, error);
-	return r < 0 ? r : record_from_reader(reader, ret_record, error);
+	return r < 0 ? r : bpk_record_from_reader(reader, ret_record, error);
 }
 
 BPK_EXPORT int bpk_record_save(const struct bpk_record *record, const char *path,
@@ -65,7 +65,7 @@ BPK_EXPORT int bpk_record_save(const struct bpk_record *record, const char *path
 			return r;
 		path = longer;
 	}
-	r = record_to_writer(record, NULL, &writer, error);
+	r = bpk_record_to_writer(record, NULL, &writer, error);
 	if (r < 0)
 		return r;
 	r = bpk_writer_write_file(writer, path, NULL, error);

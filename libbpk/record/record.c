@@ -31,7 +31,7 @@ static int put(struct bpk_table *table, struct bpk_named *entry, struct bpk_erro
 	return 0;
 }
 
-size_t record_parse_decimal(const char *text, size_t size, uint64_t *ret_value)
+size_t bpk_record_parse_decimal(const char *text, size_t size, uint64_t *ret_value)
 {
 	uint64_t value = 0;
 	size_t at = 0;
@@ -103,8 +103,8 @@ static int put_tensor(struct bpk_record *record, const struct bpk_record_tensor 
 	return put(&record->tensors, &entry->named, error);
 }
 
-int record_add_tensor(struct bpk_record *record, const struct bpk_record_tensor *tensor,
-		      struct bpk_error *error)
+int bpk_record_add_tensor(struct bpk_record *record,
+			  const struct bpk_record_tensor *tensor, struct bpk_error *error)
 {
 	char quoted[BPK_QUOTE_SIZE];
 
@@ -121,8 +121,8 @@ int record_add_tensor(struct bpk_record *record, const struct bpk_record_tensor 
 	return put_tensor(record, tensor, NULL, 0, 0, error);
 }
 
-const struct record_tensor *record_find_tensor(const struct bpk_record *record,
-					       const char *name, size_t name_size)
+const struct record_tensor *bpk_record_get_tensor(const struct bpk_record *record,
+						  const char *name, size_t name_size)
 {
 	return (const struct record_tensor *)bpk_table_find(&record->tensors, name,
 							    name_size);
@@ -143,7 +143,8 @@ BPK_EXPORT bool bpk_record_find_tensor(const struct bpk_record *record, const ch
 				       size_t name_size,
 				       struct bpk_record_tensor *ret_tensor)
 {
-	const struct record_tensor *entry = record_find_tensor(record, name, name_size);
+	const struct record_tensor *entry =
+		bpk_record_get_tensor(record, name, name_size);
 
 	if (entry)
 		*ret_tensor = entry->tensor;
@@ -320,8 +321,8 @@ static int take_values(struct bpk_record *record, struct bpk_error *error)
 	return r;
 }
 
-int record_from_reader(struct bpk_reader *reader, struct bpk_record **ret_record,
-		       struct bpk_error *error)
+int bpk_record_from_reader(struct bpk_reader *reader, struct bpk_record **ret_record,
+			   struct bpk_error *error)
 {
 	struct bpk_record *record;
 	int r = bpk_record_new(&record);
@@ -349,7 +350,7 @@ BPK_EXPORT int bpk_record_from_bytes(const void *data, size_t size,
 	struct bpk_reader *reader;
 	int r = bpk_reader_open_buffer(data, size, limits, &reader, error);
 
-	return r < 0 ? r : record_from_reader(reader, ret_record, error);
+	return r < 0 ? r : bpk_record_from_reader(reader, ret_record, error);
 }
 
 /* Into a pack -------------------------------------------------------------- */
@@ -423,8 +424,8 @@ static int write_rest(const struct bpk_record *record, struct bpk_writer *writer
 	return bpk_writer_set_extra(writer, extra, size, count, error);
 }
 
-int record_to_writer(const struct bpk_record *record, const char *without,
-		     struct bpk_writer **ret_writer, struct bpk_error *error)
+int bpk_record_to_writer(const struct bpk_record *record, const char *without,
+			 struct bpk_writer **ret_writer, struct bpk_error *error)
 {
 	struct bpk_writer *writer;
 	int r = bpk_writer_new(NULL, &writer);
@@ -448,7 +449,7 @@ BPK_EXPORT int bpk_record_into_bytes(const struct bpk_record *record, void **ret
 				     uint64_t *ret_size, struct bpk_error *error)
 {
 	struct bpk_writer *writer;
-	int r = record_to_writer(record, NULL, &writer, error);
+	int r = bpk_record_to_writer(record, NULL, &writer, error);
 
 	if (r < 0)
 		return r;

@@ -21,7 +21,7 @@ struct candidate {
 
 /* Metrics ------------------------------------------------------------------ */
 
-void checkpoint_metric_text(double metric, char ret_text[CHECKPOINT_METRIC_SIZE])
+void bpk_checkpoint_metric_text(double metric, char ret_text[CHECKPOINT_METRIC_SIZE])
 {
 	const char *point = localeconv()->decimal_point;
 	char *found;
@@ -61,7 +61,7 @@ static bool parse_metric(const char *text, size_t size, double *ret_metric)
 /* A pack that cannot be opened, or whose metric is no number, is not judged. */
 static int read_metric(const struct checkpoint_place *place, struct candidate *candidate)
 {
-	_cleanup_(bpk_free_at) char *path = checkpoint_path(place, candidate->epoch);
+	_cleanup_(bpk_free_at) char *path = bpk_checkpoint_path(place, candidate->epoch);
 	const struct bpk_metadata *metadata;
 	struct bpk_reader *reader;
 	const char *text;
@@ -140,7 +140,7 @@ static int remove_rest(const struct checkpoint_place *place,
 
 		if (candidates[i].keep)
 			continue;
-		path = checkpoint_path(place, candidates[i].epoch);
+		path = bpk_checkpoint_path(place, candidates[i].epoch);
 		if (!path)
 			r = -ENOMEM;
 		else if (unlink(path) < 0 && errno != ENOENT)
@@ -157,8 +157,8 @@ static int remove_rest(const struct checkpoint_place *place,
 	return failed;
 }
 
-int checkpoint_retain(const struct checkpoint_place *place, uint64_t saved,
-		      struct bpk_error *error)
+int bpk_checkpoint_retain(const struct checkpoint_place *place, uint64_t saved,
+			  struct bpk_error *error)
 {
 	const struct bpk_checkpointer_options *options = &place->options;
 	uint64_t last = options->keep_last ? options->keep_last : 1;
@@ -169,7 +169,7 @@ int checkpoint_retain(const struct checkpoint_place *place, uint64_t saved,
 
 	if (!options->keep_last && !options->keep_best)
 		return 0;
-	r = checkpoint_list(place, &epochs, &count, error);
+	r = bpk_checkpoint_list(place, &epochs, &count, error);
 	if (r < 0 || !count)
 		return r;
 	candidates = calloc(count, sizeof(*candidates));

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """libbpk.so exports exactly the functions that the public headers declare, each with
-the version of libbpk.sym.
+the version of libbpk.sym; and what a program has with the static one begins with bpk_.
 
-    abi.py LIBRARY HEADER...
+    abi.py LIBRARY ARCHIVE HEADER...
 """
 
 import re
@@ -40,8 +40,19 @@ def exported(path):
     return names, wrong
 
 
+def foreign(path):
+    """What an archive defines that could be called the same in a program."""
+    lines = subprocess.run(
+        ["nm", "--defined-only", "--extern-only", path],
+        check=True, capture_output=True, text=True,
+    ).stdout.splitlines()
+    names = {line.split()[-1] for line in lines if len(line.split()) == 3}
+    return {name for name in names if not re.match(r"bpk_|__(asan|ubsan|odr_asan|start_|stop_)",
+                                                   name)}
+
+
 def main():
-    library, headers = sys.argv[1], sys.argv[2:]
+    library, archive, headers = sys.argv[1], sys.argv[2], sys.argv[3:]
     wanted = set().union(*map(declared, headers))
     found, wrong = exported(library)
     for line in wrong:
@@ -50,8 +61,11 @@ def main():
         print("declared, not exported:", name)
     for name in sorted(found - wanted):
         print("exported, not declared:", name)
+    strangers = foreign(archive)
+    for name in sorted(strangers):
+        print("in the archive, and not called bpk_:", name)
     print(len(found), "functions")
-    return 1 if wrong or found != wanted or not found else 0
+    return 1 if wrong or strangers or found != wanted or not found else 0
 
 
 if __name__ == "__main__":
