@@ -161,7 +161,7 @@ static int fetch(const struct piece *piece, int fd, char *to, size_t *ret_done)
  * that is said. */
 static int fetch_staged(struct piece *piece, char *to)
 {
-	size_t done;
+	size_t done = 0;
 	int error = fetch(piece, piece->staged->fd, to, &done);
 
 	if (!error && done < piece->there &&
@@ -186,7 +186,7 @@ static int gather(struct reading *reading)
 		} else if (piece->staged) {
 			error = fetch_staged(piece, to);
 		} else {
-			size_t done;
+			size_t done = 0;
 
 			error = fetch(piece, bpk_reader_fd(reading->pack->reader), to,
 				      &done);

@@ -69,7 +69,7 @@ int bpk_record_collect_size(const struct bpk_param *param, const char *name,
 			    size_t name_size, uint64_t *ret_size, struct bpk_error *error)
 {
 	char quoted[BPK_QUOTE_SIZE];
-	uint64_t size;
+	uint64_t size = 0;
 	int r = param_size(param, name, name_size, &size, error);
 
 	if (r < 0)
@@ -130,7 +130,7 @@ int bpk_record_fits(const struct bpk_record_tensor *tensor, const struct bpk_par
 	char here[SHAPE_TEXT_SIZE], there[SHAPE_TEXT_SIZE];
 	bool quantized =
 		tensor->dtype == BPK_DTYPE_QFLOAT || param->dtype == BPK_DTYPE_QFLOAT;
-	uint64_t own, needed, room;
+	uint64_t own, needed = 0, room;
 	int r = param_size(param, tensor->name, tensor->name_size, &needed, error);
 
 	if (r < 0)
