@@ -38,6 +38,7 @@ void mount_done(struct mount *mount)
 		for (size_t npy = 0; npy < 2; npy++)
 			cuts_done(&mount->cuts[kind][npy]);
 	by_path_done(&mount->by_path);
+	trust_done(&mount->trust);
 	overlay_done(&mount->overlay);
 }
 

@@ -26,6 +26,7 @@
 #include "status.h"
 #include "target.h"
 #include "tree.h"
+#include "trust.h"
 
 struct handle;
 
@@ -59,6 +60,7 @@ struct mount {
 	uint64_t requests;	 /* so far, but forget and statfs; tells who is idle */
 	struct timespec changed; /* when the last edit was made */
 	uint64_t edits;		 /* counts them */
+	struct trust trust;	 /* what the kernel keeps of attributes */
 	/* What the pack's descriptions show now, or did before the last edit. */
 	struct rendered *rendered[RENDERED_COUNT];
 

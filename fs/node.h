@@ -105,6 +105,9 @@ struct node {
 	size_t base;		   /* NODE_ENTRY: of the pack, until promoted */
 	struct item *item;	   /* owned reference, or NULL */
 	struct rendered *rendered; /* NODE_RENDERED: owned reference */
+	/* NODE_ENTRY, where it may change: how many edits there were when it was last
+	 * opened for the page cache, and 1; or 0. */
+	uint64_t paged;
 	struct node *next;
 	struct node *next_loose;
 };

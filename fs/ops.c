@@ -48,9 +48,22 @@ struct node *ops_begin(fuse_req_t req, fuse_ino_t ino, struct mount **ret_mount)
 	return node;
 }
 
+/* Attributes, not pages: there is nothing to wait for. */
+void ops_tell_stale(const struct session *session, fuse_ino_t ino)
+{
+	(void)fuse_lowlevel_notify_inval_inode(session->fuse, ino, -1, 0);
+}
+
 void ops_end(fuse_req_t req, struct mount *mount)
 {
-	ops_leave(fuse_req_userdata(req), mount);
+	struct session *session = fuse_req_userdata(req);
+	size_t count;
+	uint64_t *stale = trust_take(&mount->trust, mount->edits, &count);
+
+	ops_leave(session, mount);
+	for (size_t i = 0; stale && i < count; i++)
+		ops_tell_stale(session, stale[i]);
+	free(stale);
 }
 
 void ops_fail(fuse_req_t req, struct mount *mount, int negative_errno)
@@ -374,20 +387,38 @@ void ops_readlink(fuse_req_t req, fuse_ino_t ino)
 	free(target);
 }
 
+/* How long the kernel may keep them. */
+static double keep_attributes(struct mount *mount, const struct node *node,
+			      struct handle *handle, fuse_ino_t ino)
+{
+	struct entry entry;
+
+	if (!mount->writable || node->type == NODE_RENDERED)
+		return FOREVER;
+	if (!handle || handle->writer || node->type != NODE_ENTRY)
+		return 0;
+	entry = node_entry(&mount->overlay, node);
+	if (content_is_text(&entry))
+		return 0;
+	return trust_add(&mount->trust, ino, mount->edits, &handle->trusted) ? FOREVER
+									     : 0;
+}
+
 void ops_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	struct mount *mount;
 	struct node *node = ops_begin(req, ino, &mount);
-	const struct handle *handle;
-	double timeout;
+	struct handle *handle;
+	double timeout = 0;
 	struct stat st;
 	int error;
 
 	if (!node)
 		return;
 	handle = fi ? handle_get(mount, fi->fh) : NULL;
-	timeout = mount->writable && node->type != NODE_RENDERED ? 0 : FOREVER;
 	error = ops_attributes(mount, node, handle && handle->writer, &st);
+	if (!error)
+		timeout = keep_attributes(mount, node, handle, ino);
 	if (error) {
 		ops_fail(req, mount, error);
 		return;

@@ -58,10 +58,13 @@ int ops_enter(struct session *session, fuse_ino_t ino, struct mount **ret_mount)
 void ops_leave(struct session *session, struct mount *mount);
 /* The same, and find the node. Without one it is left and answered; NULL then. */
 struct node *ops_begin(fuse_req_t req, fuse_ino_t ino, struct mount **ret_mount);
-/* ops_leave(), before the answer. */
+/* ops_leave(), before the answer. What the kernel keeps of attributes goes if something
+ * was edited. */
 void ops_end(fuse_req_t req, struct mount *mount);
 /* And answer with an error. */
 void ops_fail(fuse_req_t req, struct mount *mount, int negative_errno);
+/* The kernel has to ask for the attributes again. */
+void ops_tell_stale(const struct session *session, fuse_ino_t ino);
 /* May a handle write to it, on a writable mount? Locked. */
 bool ops_can_write(const struct node *node);
 /* Attributes of a node. 0 or -ENOMEM. Locked. */

@@ -33,11 +33,12 @@ static int open_control(struct mount *mount, const struct node *node,
 }
 
 /* Text may be another one after a close than what was written: not cached where
- * it can be edited. A tensor of a read-only mount is the same for good. */
+ * it can be edited. A tensor of a read-only mount is the same for good; on another
+ * the pages are those of its last open, if nothing was edited since. */
 static void caching(const struct session *session, const struct mount *mount,
 		    struct handle *handle, struct fuse_file_info *fi)
 {
-	const struct node *node = handle->node;
+	struct node *node = handle->node;
 	struct entry entry;
 
 	if (node->type == NODE_RENDERED) {
@@ -49,12 +50,16 @@ static void caching(const struct session *session, const struct mount *mount,
 		return;
 	}
 	entry = node_entry(&mount->overlay, node);
-	if (!mount->writable)
+	if (!mount->writable) {
 		fi->keep_cache = 1;
-	else if (content_is_text(&entry))
+	} else if (content_is_text(&entry)) {
 		fi->direct_io = 1;
-	else if (ops_writes_direct(session, mount, node, fi->flags))
+	} else if (ops_writes_direct(session, mount, node, fi->flags)) {
 		fi->direct_io = handle->direct = true;
+	} else {
+		fi->keep_cache = node->paged == mount->edits + 1;
+		node->paged = mount->edits + 1;
+	}
 }
 
 static int open_node(const struct session *session, struct mount *mount,
@@ -239,11 +244,18 @@ void ops_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 
 void ops_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
+	struct session *session = fuse_req_userdata(req);
+	const struct handle *handle;
 	struct mount *mount;
+	bool kept;
 
-	if (!ops_enter(fuse_req_userdata(req), ino, &mount)) {
+	if (!ops_enter(session, ino, &mount)) {
+		handle = handle_get(mount, fi->fh);
+		kept = handle && trust_remove(&mount->trust, ino, &handle->trusted);
 		close_handle(mount, fi->fh);
 		ops_end(req, mount);
+		if (kept)
+			ops_tell_stale(session, ino);
 	}
 	fuse_reply_err(req, 0);
 }

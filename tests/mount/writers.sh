@@ -7,10 +7,11 @@ handles() { timeout -k 5 120 "$PYTHON" -I "$top/tests/support/two_handles.py" "$
 
 fresh shared
 mounted 'a writable mount' -o rw "$pack" "$mnt"
-is 'what one writes the others see, and nothing is lost' "$(handles "$mnt/tensors/big")" ''
+is 'what one writes the others see, and nothing is lost' "$(handles "$mnt/tensors/big" "$mnt/npy/big.npy")" ''
 want=$(sum <"$mnt/tensors/big")
 unmount 'commit' "$mnt"
-is 'it is in the pack' "$(oracle differ "$T/base.bpk" "$pack")" 'M tensors big'
+is 'it is in the pack' "$(oracle differ "$T/base.bpk" "$pack")" 'M tensors big
+M order of data'
 mounted 'mounted again' "$pack" "$mnt"
 is 'with the last bytes' "$(sum <"$mnt/tensors/big")" "$want"
 unmount 'unmounted' "$mnt"
@@ -35,6 +36,15 @@ if [ "$BPKFS_MODE" = foreground ] && awk '/^INIT:/ { exit !($2 >= 7.39) }' <<<"I
         pass 'a writer beside a reader'
     else
         fail 'a writer beside a reader' 'nothing was dropped'
+    fi
+    # Attributes are not asked for with each read.
+    asked() { grep -c 'opcode: GETATTR' "${logs[$mnt]}.err"; }
+    before=$(asked)
+    dd if="$mnt/tensors/big" of=/dev/null bs=1000 status=none
+    if [ "$(($(asked) - before))" -le 4 ]; then
+        pass '3 000 reads ask for attributes a few times'
+    else
+        fail '3 000 reads ask for attributes a few times' "$(($(asked) - before)) times"
     fi
     unmount 'commit' "$mnt"
 else

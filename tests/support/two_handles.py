@@ -2,7 +2,8 @@
 """A file that several handles have open, and the ways in which bytes get into it: what
 one writes, the others see at once, and nothing that was written is lost.
 
-    two_handles.py FILE     a tensor of 3 000 000 bytes on a writable mount
+    two_handles.py FILE NPY     a tensor of 3 000 000 bytes on a writable mount, and
+                                the same in npy/
 
 Says what is wrong, a line for each; nothing when all is well.
 """
@@ -147,12 +148,66 @@ def every_way_in(path):
     check("one write of all, from a mapping", content(path), data)
 
 
+def through_the_other_view(path, npy):
+    """Who has it open sees what comes in by npy/, at once, also when neither size nor time
+    tell; and who opens it anew does."""
+    reader = os.open(path, os.O_RDONLY)
+    size = os.fstat(reader).st_size
+    whole = bytearray(content(npy))
+    head = len(whole) - size
+
+    def edit(turn):
+        whole[head + turn] = turn
+        with open(npy, "r+b") as file:
+            file.write(whole)
+
+    for turn in range(1, 50):
+        check(f"before edit {turn}", os.pread(reader, turn, 0), bytes(range(turn)))
+        edit(turn)
+        check(f"who has it open, {turn}", os.pread(reader, size, 0), bytes(whole[head:]))
+    os.close(reader)
+    for turn in range(50, 100):
+        os.utime(path, ns=(0, 10 ** 9))
+        check(f"before edit {turn}", content(path)[:turn], bytes(range(turn)))
+        edit(turn)
+        os.utime(npy, ns=(0, 10 ** 9))
+        check(f"who opens it, {turn}", content(path), bytes(whole[head:]))
+
+
+def sizes_are_seen(path):
+    """fstat(2) and the end of what can be read, of who has it open."""
+    reader = os.open(path, os.O_RDONLY)
+    size = os.fstat(reader).st_size
+    for wanted in (size - 1, size + 4096, 10, size):
+        os.pread(reader, 100, 0)
+        os.fstat(reader)
+        os.truncate(path, wanted)
+        check(f"size {wanted}", [os.fstat(reader).st_size], [wanted])
+        check(f"end {wanted}", [len(os.pread(reader, 100, wanted - 3))], [3])
+    os.chmod(path, 0o640)
+    check("mode", [os.fstat(reader).st_mode & 0o777], [0o640])
+    os.utime(path, (0, 86400))
+    check("time", [os.fstat(reader).st_mtime], [86400])
+    os.unlink(path)
+    check("links", [os.fstat(reader).st_nlink], [0])
+    os.close(reader)
+
+
 def main():
-    path = sys.argv[1]
+    path, npy = sys.argv[1:]
+    with open(path, "r+b") as file:
+        file.truncate(0)
+        file.truncate(3000000)
+    through_the_other_view(path, npy)
     mapped_by_a_reader(path)
     mapped_by_a_writer(path)
     from_the_same_mount(path)
     every_way_in(path)
+    with open(path, "rb") as file:
+        whole = file.read()
+    sizes_are_seen(path)
+    with open(path, "wb") as file:
+        file.write(whole)
 
 
 main()
