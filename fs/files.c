@@ -2,7 +2,6 @@
  * files.c - see files.h.
  */
 #include "files.h"
-#include "journal.h"
 #include "log.h"
 #include "paths.h"
 
@@ -73,11 +72,7 @@ enum status files_find(struct files *files)
 		target->path = strdup(files->mount->pack_path);
 	if (target->path && !options->writable)
 		return STATUS_OK;
-	if (target->path)
-		files->staging_path = paths_staging(target->path, options->staging);
-	if (files->staging_path)
-		files->discard = paths_discard(target->path, options->staging);
-	if (files->discard)
+	if (target->path && writer_find(&files->writer, options->staging) == 0)
 		return STATUS_OK;
 	log_line("%s: %s", options->staging ? options->staging : options->pack,
 		 strerror(errno));
@@ -147,13 +142,6 @@ static enum status open_target(struct files *files)
 	return STATUS_CANNOT_OPEN;
 }
 
-/* Of a new file for the edits of @pack: the pack's, less the umask, as cp(1) has it,
- * but the owner can go on with it. */
-static mode_t output_mode(const struct pack *pack)
-{
-	return new_file_mode(pack->stat.st_mode & 0666) | 0600;
-}
-
 /* Owner and permissions of what is in the mount: those of what a commit makes. */
 static void set_attributes(struct files *files)
 {
@@ -165,7 +153,7 @@ static void set_attributes(struct files *files)
 	if (options->output && mount->target.there) {
 		st = mount->target.stat;
 	} else if (options->output) {
-		st.st_mode = output_mode(mount->overlay.pack);
+		st.st_mode = writer_new_mode(mount->overlay.pack);
 		st.st_uid = geteuid();
 		st.st_gid = getegid();
 	}
@@ -191,132 +179,11 @@ enum status files_open(struct files *files)
 	return status;
 }
 
-/* The staging folder --------------------------------------------------------- */
-
-static void tell_in_use(const struct files *files, pid_t owner)
-{
-	const char *path = files->mount->target.path;
-
-	if (owner)
-		log_line("%s: already mounted writable by process %ld", path,
-			 (long)owner);
-	else
-		log_line("%s: already mounted writable, or locked, by another process",
-			 path);
-}
-
-enum status files_stage(struct files *files)
-{
-	struct mount *mount = files->mount;
-	pid_t owner = 0;
-	int error = staging_open(&mount->staging, files->staging_path, &owner);
-
-	if (error == -EBUSY) {
-		tell_in_use(files, owner);
-		return STATUS_IN_USE;
-	}
-	if (error) {
-		log_line("%s: cannot stage edits in %s: %s", files->options->pack,
-			 files->staging_path, strerror(-error));
-		return STATUS_CANNOT_STAGE;
-	}
-	/* The edits can lie elsewhere, the new pack cannot. */
-	error = paths_can_replace(mount->target.path);
-	if (error) {
-		log_line("%s: a commit can make nothing beside it: %s",
-			 mount->target.path, strerror(-error));
-		staging_leave(&mount->staging);
-		return STATUS_CANNOT_STAGE;
-	}
-	error = target_lock(&mount->target, mount->overlay.pack, &owner);
-	if (error) {
-		tell_in_use(files, owner);
-		staging_leave(&mount->staging);
-		return STATUS_IN_USE;
-	}
-	if (!target_unchanged(&mount->target)) {
-		log_line("%s: was replaced while it was opened; try again",
-			 mount->target.path);
-		staging_leave(&mount->staging);
-		return STATUS_CANNOT_OPEN;
-	}
-	/* Bytes of a pack that others may not read are not to be readable in a new
-	 * file, not even while it is written. */
-	if (files->options->output && !mount->target.there)
-		umask(0777 & ~output_mode(mount->overlay.pack));
-	mount->scratch_path = paths_scratch(mount->target.path, &mount->staging);
-	if (!mount->scratch_path) {
-		log_line("no memory");
-		staging_leave(&mount->staging);
-		return STATUS_CANNOT_STAGE;
-	}
-	return STATUS_OK;
-}
-
-/* Edits that cannot be brought back, and what can be done. */
-static void tell_left(const struct files *files, int error, enum journal_state state)
-{
-	const char *why, *then = "";
-
-	if (error) {
-		why = " and cannot be read: ";
-	} else if (state == JOURNAL_NONE) {
-		why = ", where " STAGING_KEPT " lists them, but cannot be brought back";
-	} else if (state == JOURNAL_UNBORN) {
-		why = ", and they are of a new pack, not of this one";
-		then = files->mount->target.there
-			       ? "move this one away and mount with \"-o create\" to "
-				 "have them, or "
-			       : "mount with \"-o create\" to have them, or ";
-	} else if (files->options->create) {
-		why = ", and they are of a pack that was there";
-	} else if (files->options->output) {
-		why = ", and they are of another pack than this one is now";
-		then = "mount that one to have them, or ";
-	} else {
-		why = ", but the pack is another one now";
-		then = "put the one that they are of back in its place to have them, or ";
-	}
-	log_line("%s: edits that were not committed are in %s%s%s; %s\"%s\" drops them",
-		 files->mount->target.path, files->staging_path, why,
-		 error ? strerror(-error) : "", then, files->discard);
-}
-
-/* What an earlier mount left in the staging folder comes back, or may go. */
-enum status files_bring_back(struct files *files)
-{
-	struct mount *mount = files->mount;
-	enum journal_state state;
-	size_t count = 0;
-	int error = journal_look(mount, &state);
-	bool listed = faccessat(mount->staging.dir_fd, STAGING_KEPT, F_OK, 0) == 0;
-
-	if (!error && state == JOURNAL_EDITS)
-		error = journal_replay(mount, &count);
-	if (error || state == JOURNAL_FOREIGN || state == JOURNAL_UNBORN ||
-	    (state == JOURNAL_NONE && listed)) {
-		tell_left(files, error, state);
-		staging_close(&mount->staging, false);
-		return STATUS_CANNOT_STAGE;
-	}
-	unlink(mount->scratch_path);
-	if (state == JOURNAL_NONE)
-		staging_clear(&mount->staging);
-	unlinkat(mount->staging.dir_fd, STAGING_KEPT, 0);
-	if (count)
-		log_line("%s: %zu edit%s that %s not committed %s back; see "
-			 ".bpkfs/changes",
-			 files->options->pack, count, count == 1 ? "" : "s",
-			 count == 1 ? "was" : "were", count == 1 ? "is" : "are");
-	return STATUS_OK;
-}
-
 void files_done(struct files *files)
 {
 	target_done(&files->mount->target);
 	free(files->mount->scratch_path);
 	free(files->mount->pack_path);
 	files->mount->scratch_path = files->mount->pack_path = NULL;
-	free(files->discard);
-	free(files->staging_path);
+	writer_done(&files->writer);
 }

@@ -1,7 +1,7 @@
 /*
  * files.h - the files of a mount, from the words of the command line: the pack that is
- * shown, the one that commits write, and the staging folder. Found, opened, locked, and
- * what an earlier mount left of edits brought back. Says what is wrong.
+ * shown, the one that commits write, and the staging folder. Found and opened; what makes
+ * a writer of the mount is writer.h. Says what is wrong.
  *
  * In this order, before anything is served; files_done() behind any of them.
  */
@@ -10,12 +10,12 @@
 
 #include "mount.h"
 #include "options.h"
+#include "writer.h"
 
 struct files {
 	const struct options *options;
-	struct mount *mount; /* whose paths, target, overlay and staging are filled */
-	char *staging_path;  /* of a writable mount */
-	char *discard;	     /* the command that drops what is left in it */
+	struct mount *mount;  /* whose paths, target and overlay are filled */
+	struct writer writer; /* of the same, if it is a writable mount */
 };
 
 /* The paths. Nothing is opened or made. */
@@ -23,11 +23,6 @@ enum status files_find(struct files *files);
 /* The pack and what is there of the target; and what follows of the options and their
  * attributes for the mount. */
 enum status files_open(struct files *files);
-/* The staging folder, with the locks of a writer. In the process that serves. */
-enum status files_stage(struct files *files);
-/* What an earlier mount left there comes back, or may go. The folder is closed if it
- * fails. */
-enum status files_bring_back(struct files *files);
 void files_done(struct files *files);
 
 #endif

@@ -333,6 +333,19 @@ static int is_file_of(const struct mount *mount, const char *name, const struct 
 	return error;
 }
 
+bool journal_is_left(const char *path)
+{
+	static const char *const names[] = { FILE_NAME, ANNOUNCED_NAME, STAGING_KEPT };
+	int fd = open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	bool left = false;
+
+	for (size_t i = 0; fd >= 0 && i < sizeof(names) / sizeof(*names); i++)
+		left = left || faccessat(fd, names[i], F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+	if (fd >= 0)
+		close(fd);
+	return left;
+}
+
 int journal_look(const struct mount *mount, enum journal_state *ret_state)
 {
 	const struct target *target = &mount->target;

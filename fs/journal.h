@@ -21,6 +21,9 @@ enum journal_state {
 	JOURNAL_UNBORN,	 /* edits of a new pack, and this is none */
 };
 
+/* Is there something in the staging folder @path that journal_look() would have to look
+ * at? Nothing is made or locked. */
+bool journal_is_left(const char *path);
 /* What the staging folder of a mount has. 0, or -errno when that cannot be read, or
  * -EBADMSG when it is damaged. Before serving. */
 int journal_look(const struct mount *mount, enum journal_state *ret_state);

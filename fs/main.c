@@ -187,13 +187,25 @@ static enum status serve_mounted(struct daemon *daemon)
 	return !error && (watch.is_ready || edited) ? status : STATUS_MOUNT_POINT;
 }
 
+/* What comes back of an earlier mount is said, too. */
+static enum status become_writer(struct daemon *daemon)
+{
+	struct writer *writer = &daemon->files.writer;
+	size_t count = 0;
+	enum status status = writer_take(writer);
+
+	if (!status)
+		status = writer_bring_back(writer, &count);
+	if (status || count)
+		log_line("%s", writer->message);
+	return status;
+}
+
 static enum status serve(struct daemon *daemon)
 {
 	struct mount *mount = &daemon->mount;
-	enum status status = mount->writable ? files_stage(&daemon->files) : STATUS_OK;
+	enum status status = mount->writable ? become_writer(daemon) : STATUS_OK;
 
-	if (!status && mount->writable)
-		status = files_bring_back(&daemon->files);
 	if (status)
 		return status;
 	daemon->session.mount = daemon->is_library ? NULL : mount;
@@ -228,10 +240,11 @@ static enum status check_not_hidden(const struct daemon *daemon)
 
 	if (!daemon->mount.writable ||
 	    (!paths_is_below(target, point) &&
-	     !paths_is_below(daemon->files.staging_path, point)))
+	     !paths_is_below(daemon->files.writer.staging_path, point)))
 		return STATUS_OK;
 	log_line("%s: a writable mount there would hide %s from its own commit", point,
-		 paths_is_below(target, point) ? target : daemon->files.staging_path);
+		 paths_is_below(target, point) ? target
+					       : daemon->files.writer.staging_path);
 	return STATUS_MOUNT_POINT;
 }
 
@@ -268,7 +281,12 @@ static enum status mount_pack(const struct options *options)
 	bool caller = false;
 	enum status status;
 
-	daemon.files = (struct files) { .options = options, .mount = &daemon.mount };
+	daemon.files = (struct files) { .options = options,
+					.mount = &daemon.mount,
+					.writer = { .mount = &daemon.mount,
+						    .given = options->pack,
+						    .create = options->create,
+						    .output = options->output != NULL } };
 	daemon.is_library = !options->create && is_directory(options->pack);
 	if (daemon.is_library)
 		status = check_library(options);
