@@ -317,7 +317,7 @@ void commit_at_unmount(struct mount *mount,
 	bool in_place;
 
 	/* Commits that somebody asked for while it was mounted are over first. */
-	worker_wait(mount);
+	worker_wait(&mount->workers);
 	mount->result = STATUS_OK;
 	mount->message[0] = '\0';
 	if (mount->writable && !mount->discard)
@@ -376,7 +376,7 @@ int commit_request(struct mount *mount, void (*done)(void *context, int error),
 	if (!request)
 		return -ENOMEM;
 	*request = (struct request) { mount, done, context };
-	error = worker_start(mount, serve_request, request);
+	error = worker_start(&mount->workers, serve_request, request);
 	if (error)
 		free(request);
 	return error;

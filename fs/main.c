@@ -274,7 +274,7 @@ static enum status mount_pack(const struct options *options)
 		.library = { .dir_fd = -1 },
 		.mount = { .writer_lock = PTHREAD_MUTEX_INITIALIZER,
 			   .lock = PTHREAD_MUTEX_INITIALIZER,
-			   .idle = PTHREAD_COND_INITIALIZER,
+			   .workers = WORKERS_INITIALIZER,
 			   .staging = { .dir_fd = -1, .lock_fd = -1 },
 			   .target = { .fd = -1 } },
 	};

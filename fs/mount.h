@@ -27,6 +27,7 @@
 #include "target.h"
 #include "tree.h"
 #include "trust.h"
+#include "worker.h"
 
 struct handle;
 
@@ -47,6 +48,8 @@ struct mount {
 	/* Held by whoever writes the journal or the pack, before mount.lock. */
 	pthread_mutex_t writer_lock;
 	struct target target; /* what is replaced then */
+
+	struct workers workers; /* commits that were asked for */
 
 	pthread_mutex_t lock; /* guards all below */
 	struct overlay overlay;
@@ -69,8 +72,6 @@ struct mount {
 	char message[1024];
 	int commit_error; /* what fsync(2) of a folder says of it: 0 or -errno */
 	bool committing;
-	unsigned workers;		    /* threads of worker.h; see idle */
-	pthread_cond_t idle;		    /* the last of them is done */
 	bool discard;			    /* at unmount nothing is committed */
 	bool kept;			    /* the staging folder is for the next mount */
 	uint64_t commit_done, commit_total; /* bytes; atomic */

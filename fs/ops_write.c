@@ -57,7 +57,7 @@ static void reply_later(fuse_req_t req, struct mount *mount, fuse_ino_t ino, siz
 
 	if (answer) {
 		*answer = (struct answer) { req, session->fuse, ino, off, size };
-		error = worker_start(mount, drop_pages, answer);
+		error = worker_start(&mount->workers, drop_pages, answer);
 	}
 	if (!error)
 		return;

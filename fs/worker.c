@@ -7,17 +7,17 @@
 #include <stdlib.h>
 
 struct job {
-	struct mount *mount;
+	struct workers *workers;
 	void (*work)(void *context);
 	void *context;
 };
 
-static void count_less(struct mount *mount)
+static void count_less(struct workers *workers)
 {
-	pthread_mutex_lock(&mount->lock);
-	if (!--mount->workers)
-		pthread_cond_signal(&mount->idle);
-	pthread_mutex_unlock(&mount->lock);
+	pthread_mutex_lock(&workers->lock);
+	if (!--workers->count)
+		pthread_cond_signal(&workers->idle);
+	pthread_mutex_unlock(&workers->lock);
 }
 
 static void *run(void *context)
@@ -26,11 +26,11 @@ static void *run(void *context)
 
 	free(context);
 	job.work(job.context);
-	count_less(job.mount);
+	count_less(job.workers);
 	return NULL;
 }
 
-int worker_start(struct mount *mount, void (*work)(void *context), void *context)
+int worker_start(struct workers *workers, void (*work)(void *context), void *context)
 {
 	struct job *job = malloc(sizeof(*job));
 	pthread_attr_t attributes;
@@ -39,10 +39,10 @@ int worker_start(struct mount *mount, void (*work)(void *context), void *context
 
 	if (!job)
 		return -ENOMEM;
-	*job = (struct job) { mount, work, context };
-	pthread_mutex_lock(&mount->lock);
-	mount->workers++;
-	pthread_mutex_unlock(&mount->lock);
+	*job = (struct job) { workers, work, context };
+	pthread_mutex_lock(&workers->lock);
+	workers->count++;
+	pthread_mutex_unlock(&workers->lock);
 	if (pthread_attr_init(&attributes) == 0) {
 		pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
 		error = pthread_create(&thread, &attributes, run, job);
@@ -51,14 +51,24 @@ int worker_start(struct mount *mount, void (*work)(void *context), void *context
 	if (!error)
 		return 0;
 	free(job);
-	count_less(mount);
+	count_less(workers);
 	return -error;
 }
 
-void worker_wait(struct mount *mount)
+bool worker_idle(struct workers *workers)
 {
-	pthread_mutex_lock(&mount->lock);
-	while (mount->workers)
-		pthread_cond_wait(&mount->idle, &mount->lock);
-	pthread_mutex_unlock(&mount->lock);
+	bool idle;
+
+	pthread_mutex_lock(&workers->lock);
+	idle = !workers->count;
+	pthread_mutex_unlock(&workers->lock);
+	return idle;
+}
+
+void worker_wait(struct workers *workers)
+{
+	pthread_mutex_lock(&workers->lock);
+	while (workers->count)
+		pthread_cond_wait(&workers->idle, &workers->lock);
+	pthread_mutex_unlock(&workers->lock);
 }

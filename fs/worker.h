@@ -6,12 +6,25 @@
 #ifndef BPKFS_WORKER_H
 #define BPKFS_WORKER_H
 
-#include "mount.h"
+#include <pthread.h>
+#include <stdbool.h>
 
-/* Have @work done, which answers. 0, or -errno and @work is not called. Not with the
- * mount's lock. */
-int worker_start(struct mount *mount, void (*work)(void *context), void *context);
+/* Who is at work for one mount. Its lock is behind all others. */
+struct workers {
+	pthread_mutex_t lock; /* guards count */
+	pthread_cond_t idle;  /* the last of them is done */
+	unsigned count;
+};
+#define WORKERS_INITIALIZER                                                              \
+	{                                                                                \
+		PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0                   \
+	}
+
+/* Have @work done, which answers. 0, or -errno and @work is not called. */
+int worker_start(struct workers *workers, void (*work)(void *context), void *context);
+/* Is nobody at work? */
+bool worker_idle(struct workers *workers);
 /* Until there is none. No more may be started meanwhile. */
-void worker_wait(struct mount *mount);
+void worker_wait(struct workers *workers);
 
 #endif
