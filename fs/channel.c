@@ -217,6 +217,12 @@ void channel_write_back(struct channel *channel, uint64_t id)
 	(void)fuse_lowlevel_notify_inval_inode(channel->fuse, id, 0, 0);
 }
 
+void channel_forget(struct channel *channel, uint64_t folder, const char *name)
+{
+	/* Whoever has something in it open or is in it does not forget it. */
+	(void)fuse_lowlevel_notify_inval_entry(channel->fuse, folder, name, strlen(name));
+}
+
 static int serve_by_many(struct fuse_session *fuse)
 {
 	struct fuse_loop_config *config = fuse_loop_cfg_create();

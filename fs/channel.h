@@ -34,6 +34,9 @@ int channel_serve(struct channel *channel, bool single_thread);
 /* Have the kernel write what was stored in the file of that number through a shared
  * mapping; returns when that was answered. From any thread that answers none. */
 void channel_write_back(struct channel *channel, uint64_t id);
+/* Have the kernel forget what it knows as @name in the folder of that number, and of all
+ * below, as far as nobody uses it. Likewise. */
+void channel_forget(struct channel *channel, uint64_t folder, const char *name);
 /* Make channel_serve() end; from any other thread, before channel_close(). The
  * wake-up may be lost when it comes just before a wait: call again until it ended. */
 void channel_stop(struct channel *channel);

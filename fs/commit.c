@@ -344,15 +344,22 @@ struct request {
 static void serve_request(void *context)
 {
 	struct request *request = context;
-	struct mount *mount = request->mount;
-	char message[sizeof(mount->message)];
+
 	struct pack *old;
+	int error = commit_and_tell(request->mount, &old);
+
+	request->done(request->context, error);
+	free(request);
+	pack_unref(old);
+}
+
+int commit_and_tell(struct mount *mount, struct pack **ret_old)
+{
+	char message[sizeof(mount->message)];
 	int error;
 
-	/* To close the file that is replaced takes a while if it is large. Nobody has to
-	 * wait for that, least of all with the mount's lock. */
 	pthread_mutex_lock(&mount->lock);
-	old = pack_ref(mount->overlay.pack);
+	*ret_old = pack_ref(mount->overlay.pack);
 	pthread_mutex_unlock(&mount->lock);
 	commit_now(mount, NULL, NULL);
 	pthread_mutex_lock(&mount->lock);
@@ -362,9 +369,7 @@ static void serve_request(void *context)
 	/* fsync(2) has no words, and not everybody looks at what it says. */
 	if (message[0])
 		log_line("%s", message);
-	request->done(request->context, error);
-	free(request);
-	pack_unref(old);
+	return error;
 }
 
 int commit_request(struct mount *mount, void (*done)(void *context, int error),

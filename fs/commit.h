@@ -15,6 +15,11 @@ enum status commit_now(struct mount *mount,
 		       int (*progress)(void *context, uint64_t done, uint64_t total),
 		       void *context);
 
+/* The same; what went wrong is a line of the log, too. 0 or -errno. *@ret_old is the pack
+ * that was there before, referred to: to close a file that is replaced takes a while if
+ * it is large, and nobody has to wait for that, least of all with the mount's lock. */
+int commit_and_tell(struct mount *mount, struct pack **ret_old);
+
 /* The same on a thread of its own: @done is told 0 or -errno from there. 0, or -errno
  * and @done is not called. */
 int commit_request(struct mount *mount, void (*done)(void *context, int error),

@@ -22,7 +22,7 @@
 
 struct report {
 	int32_t status;
-	char message[1024];
+	char message[CONTROL_MESSAGE_SIZE];
 };
 
 static socklen_t address_of(const char *name, struct sockaddr_un *ret)

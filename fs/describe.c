@@ -23,11 +23,19 @@ static int count_change(void *context, const struct item *item, enum change chan
 	return 0;
 }
 
+size_t describe_change_count(const struct mount *mount)
+{
+	size_t count = 0;
+
+	overlay_each_change(&mount->overlay, count_change, &count);
+	return count;
+}
+
 char *describe_status(const struct mount *mount, size_t *ret_size)
 {
 	struct bpk_appender path = { 0 }, output = { 0 }, error = { 0 };
 	char *text = NULL;
-	size_t changes = 0;
+	size_t changes = describe_change_count(mount);
 	FILE *out;
 
 	bpk_json_string(&path, mount->pack_path, strlen(mount->pack_path));
@@ -46,7 +54,6 @@ char *describe_status(const struct mount *mount, size_t *ret_size)
 		bpk_append_done(&error);
 		return NULL;
 	}
-	overlay_each_change(&mount->overlay, count_change, &changes);
 	fprintf(out, "{\"pid\":%ld,\"pack\":", (long)getpid());
 	fwrite(path.data, 1, path.size, out);
 	if (output.size)
@@ -87,7 +94,14 @@ static void quoted(FILE *out, const char *name, size_t size)
 struct changes {
 	FILE *out;
 	const struct overlay *overlay;
+	const char *where; /* in front of each path: "" or a folder with a slash */
 };
+
+static void print_section(const struct changes *changes, enum item_kind kind)
+{
+	quoted(changes->out, changes->where, strlen(changes->where));
+	fprintf(changes->out, "%s/", section_names[kind]);
+}
 
 static int print_change(void *context, const struct item *item, enum change change)
 {
@@ -97,13 +111,14 @@ static int print_change(void *context, const struct item *item, enum change chan
 	const char *name;
 	size_t size;
 
-	fprintf(changes->out, "%c%c %s/", letters[change],
-		overlay_invalid(changes->overlay, item) ? '!' : ' ',
-		section_names[item->kind]);
+	fprintf(changes->out, "%c%c ", letters[change],
+		overlay_invalid(changes->overlay, item) ? '!' : ' ');
+	print_section(changes, item->kind);
 	if (change == CHANGE_RENAMED) {
 		name = entry_name(changes->overlay, &base, &size);
 		quoted(changes->out, name, size);
-		fprintf(changes->out, " -> %s/", section_names[item->kind]);
+		fputs(" -> ", changes->out);
+		print_section(changes, item->kind);
 	}
 	name = item->name;
 	size = item->name_size;
@@ -114,10 +129,11 @@ static int print_change(void *context, const struct item *item, enum change chan
 	return 0;
 }
 
-char *describe_changes(const struct mount *mount, size_t *ret_size)
+char *describe_changes(const struct mount *mount, const char *where, size_t *ret_size)
 {
 	char *text = NULL;
-	struct changes changes = { open_memstream(&text, ret_size), &mount->overlay };
+	struct changes changes = { open_memstream(&text, ret_size), &mount->overlay,
+				   where };
 
 	if (!changes.out)
 		return NULL;
@@ -295,16 +311,29 @@ static int copy_of(const char *text, size_t size, char **ret_value, size_t *ret_
 int describe_root_xattr(const struct mount *mount, const char *name, char **ret_value,
 			size_t *ret_size)
 {
-	const char *record =
-		strcmp(name, RECORD_ATTRIBUTE) == 0 ? record_of(&mount->overlay) : NULL;
+	const char *value = NULL;
 
-	return record ? copy_of(record, strlen(record), ret_value, ret_size) : -ENODATA;
+	if (strcmp(name, RECORD_ATTRIBUTE) == 0)
+		value = record_of(&mount->overlay);
+	else if (strcmp(name, DESCRIBE_ERROR_ATTRIBUTE) == 0)
+		value = mount->refusal;
+	return value ? copy_of(value, strlen(value), ret_value, ret_size) : -ENODATA;
 }
 
 int describe_root_xattr_names(const struct mount *mount, char **ret_names,
 			      size_t *ret_size)
 {
-	return copy_of(RECORD_ATTRIBUTE,
-		       record_of(&mount->overlay) ? sizeof(RECORD_ATTRIBUTE) : 0,
-		       ret_names, ret_size);
+	char names[sizeof(RECORD_ATTRIBUTE) + sizeof(DESCRIBE_ERROR_ATTRIBUTE)];
+	size_t size = 0;
+
+	if (record_of(&mount->overlay)) {
+		memcpy(names, RECORD_ATTRIBUTE, sizeof(RECORD_ATTRIBUTE));
+		size += sizeof(RECORD_ATTRIBUTE);
+	}
+	if (mount->refusal) {
+		memcpy(names + size, DESCRIBE_ERROR_ATTRIBUTE,
+		       sizeof(DESCRIBE_ERROR_ATTRIBUTE));
+		size += sizeof(DESCRIBE_ERROR_ATTRIBUTE);
+	}
+	return copy_of(names, size, ret_names, ret_size);
 }

@@ -80,7 +80,6 @@ int edit_create(struct mount *mount, struct node *parent, const char *text,
 	struct item *item;
 	int error = resolve_target(mount, parent, text, &folder, &prefix, &resolved);
 
-	mount_goes_on(mount);
 	if (error)
 		return error;
 	*ret_alias = resolved.alias;
@@ -128,7 +127,6 @@ int edit_unlink(struct mount *mount, struct node *parent, const char *text)
 	struct item *item;
 	int error = resolve(mount, parent, text, &folder, &prefix, &resolved);
 
-	mount_goes_on(mount);
 	if (error)
 		return error;
 	if (resolved.found != FOUND_ENTRY)
@@ -156,7 +154,6 @@ int edit_mkdir(struct mount *mount, struct node *parent, const char *text,
 	size_t size;
 	int error;
 
-	mount_goes_on(mount);
 	if (parent->type != NODE_SECTION && parent->type != NODE_FOLDER)
 		return -EACCES;
 	error = resolve_target(mount, parent, text, &folder, &prefix, &resolved);
@@ -203,7 +200,6 @@ int edit_rmdir(struct mount *mount, struct node *parent, const char *text)
 	char *prefix, *inner = NULL;
 	int error = resolve(mount, parent, text, &folder, &prefix, &resolved);
 
-	mount_goes_on(mount);
 	if (error)
 		return error;
 	if (resolved.found != FOUND_FOLDER) {
@@ -429,7 +425,6 @@ int edit_rename(struct mount *mount, struct node *parent, const char *text,
 	char *prefix = NULL, *new_prefix = NULL;
 	int error = resolve(mount, parent, text, &folder, &prefix, &from);
 
-	mount_goes_on(mount);
 	if (!error)
 		error = resolve_renamed(mount, &folder, &from, text, new_parent, new_text,
 					&new_folder, &new_prefix, &to);

@@ -210,7 +210,6 @@ int edit_set_attribute(struct mount *mount, struct node *node, const char *name,
 	struct item *item;
 	int error = 0;
 
-	mount_goes_on(mount);
 	if (node->type != NODE_ENTRY)
 		return -ENOTSUP;
 	entry = node_entry(&mount->overlay, node);
@@ -244,7 +243,6 @@ int edit_remove_attribute(struct mount *mount, struct node *node, const char *na
 	struct item *item;
 	int error;
 
-	mount_goes_on(mount);
 	if (node->type != NODE_ENTRY)
 		return -ENODATA;
 	entry = node_entry(&mount->overlay, node);

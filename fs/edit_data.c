@@ -272,7 +272,6 @@ int edit_begin(struct mount *mount, struct node *node)
 	struct item *item;
 	int error = node_take(mount, node, &item);
 
-	mount_goes_on(mount);
 	if (!error) {
 		item->pending.writers++;
 		item->npy_writers += node->npy;
@@ -453,7 +452,6 @@ int edit_truncate(struct mount *mount, struct node *node, uint64_t size)
 	struct item *item;
 	int error = node_take(mount, node, &item);
 
-	mount_goes_on(mount);
 	if (error)
 		return error;
 	if (item->kind == ITEM_SCALAR || item->kind == ITEM_METADATA) {

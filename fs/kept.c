@@ -41,7 +41,7 @@ static int print_value(void *context, const struct item *item, enum change chang
 static int write_list(const struct mount *mount)
 {
 	size_t size;
-	char *text = describe_changes(mount, &size);
+	char *text = describe_changes(mount, "", &size);
 	int fd = staging_open_at(&mount->staging, STAGING_RESERVE,
 				 O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK);
 	FILE *out = fd < 0 ? NULL : fdopen(fd, "w");

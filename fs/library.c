@@ -46,6 +46,13 @@ enum status library_open(struct library *library, const struct options *options)
 		log_line("%s: %s", options->pack, strerror(errno));
 		return STATUS_CANNOT_OPEN;
 	}
+	if (options->staging && options->writable) {
+		library->staging = realpath(options->staging, NULL);
+		if (!library->staging) {
+			log_line("%s: %s", options->staging, strerror(errno));
+			return STATUS_CANNOT_STAGE;
+		}
+	}
 	library->bucket_count = 256;
 	library->buckets = calloc(library->bucket_count, sizeof(*library->buckets));
 	if (!library->buckets || catalog_init(&library->catalog)) {
@@ -59,6 +66,8 @@ enum status library_open(struct library *library, const struct options *options)
 	};
 	pthread_mutex_init(&library->opening, NULL);
 	pthread_mutex_init(&library->lock, NULL);
+	pthread_cond_init(&library->crowded, NULL);
+	library->workers = (struct workers)WORKERS_INITIALIZER;
 	raise_file_limit();
 	return STATUS_OK;
 }
@@ -82,6 +91,7 @@ void library_done(struct library *library)
 	catalog_done(&library->catalog);
 	if (library->dir_fd >= 0)
 		close(library->dir_fd);
+	free(library->staging);
 	free(library->path);
 	*library = (struct library) { .dir_fd = -1 };
 }
@@ -89,6 +99,16 @@ void library_done(struct library *library)
 void library_set_device(struct library *library, dev_t own)
 {
 	library->catalog.own = own;
+}
+
+bool library_is_edited(struct library *library)
+{
+	bool edited;
+
+	pthread_mutex_lock(&library->lock);
+	edited = library->held != NULL;
+	pthread_mutex_unlock(&library->lock);
+	return edited;
 }
 
 bool library_in_use(struct library *library, uint64_t *requests)
@@ -227,7 +247,8 @@ static void drop_range(struct library *library, const struct place *place)
 /* A loop, not a recursion: folders may lie deep. Locked. */
 void library_release(struct library *library, struct place *place)
 {
-	while (place && !place->refs && !place->lookups && !place->known) {
+	while (place && !place->refs && !place->lookups && !place->known &&
+	       !place->held) {
 		struct place **link = bucket(library, place->id), *parent = place->parent;
 
 		while (*link != place)
@@ -337,12 +358,61 @@ void library_unref(struct library *library, struct place *place)
 	pthread_mutex_unlock(&library->lock);
 }
 
-void library_told(struct library *library, struct place *place)
+void library_told(struct library *library, struct place *place, const char *name)
 {
 	pthread_mutex_lock(&library->lock);
 	if (place->parent)
 		place->lookups++;
+	if (place->type == PLACE_PACK)
+		place->whole_name = strcmp(place->name, name) == 0;
 	pthread_mutex_unlock(&library->lock);
+}
+
+struct place *library_pack_place(struct library *library, uint64_t number)
+{
+	struct place *place;
+
+	pthread_mutex_lock(&library->lock);
+	place = library_pack_of(library, number);
+	if (place)
+		place->refs++;
+	pthread_mutex_unlock(&library->lock);
+	return place;
+}
+
+struct place *library_held(struct library *library, const struct place *parent,
+			   const char *name)
+{
+	struct place *place;
+
+	pthread_mutex_lock(&library->lock);
+	for (place = library->held; place; place = place->next_held)
+		if (place->parent == parent && strcmp(place->name, name) == 0)
+			break;
+	if (place)
+		place->refs++;
+	pthread_mutex_unlock(&library->lock);
+	return place;
+}
+
+void library_state(struct library *library, const struct place *place,
+		   struct stat *ret_st)
+{
+	pthread_mutex_lock(&library->lock);
+	*ret_st = place->st;
+	pthread_mutex_unlock(&library->lock);
+}
+
+/* Of a mount that keeps nodes for it, which is entered. */
+static void forget_node(struct library *library, struct mount *mount, uint64_t number,
+			uint64_t lookups)
+{
+	uint64_t id;
+
+	pthread_mutex_lock(&mount->lock);
+	if (numbers_find(&mount->numbers, number, &id))
+		nodes_forget(&mount->nodes, &mount->overlay, id, lookups);
+	library_leave(library, mount);
 }
 
 void library_forget(struct library *library, uint64_t number, uint64_t lookups)
@@ -355,6 +425,15 @@ void library_forget(struct library *library, uint64_t number, uint64_t lookups)
 	count = place ? &place->lookups : NULL;
 	if (!place && (place = find_in_range(library, number)))
 		count = &place->known;
+	if (place && count == &place->known && place->mount && place->mount->writable) {
+		struct mount *mount = place->mount;
+
+		place->refs++;
+		place->busy++;
+		pthread_mutex_unlock(&library->lock);
+		forget_node(library, mount, number, lookups);
+		return;
+	}
 	if (place) {
 		*count -= lookups < *count ? lookups : *count;
 		library_release(library, place);
@@ -382,6 +461,19 @@ static char *path_of(const struct place *place)
 		memcpy(at, up->name, length);
 		at[length] = up == place ? '\0' : '/';
 	}
+	return path;
+}
+
+char *library_path(struct library *library, const struct place *place, bool shown)
+{
+	char *path = path_of(place);
+	bool cut;
+
+	pthread_mutex_lock(&library->lock);
+	cut = shown && place->type == PLACE_PACK && !place->whole_name;
+	pthread_mutex_unlock(&library->lock);
+	if (path && cut)
+		path[strlen(path) - strlen(CATALOG_EXTENSION)] = '\0';
 	return path;
 }
 

@@ -15,8 +15,15 @@
  * (LIBRARY_PACKS_MAX, LIBRARY_BYTES_MAX); the next request makes it again, of the same
  * file in the same state or not at all (-ESTALE).
  *
+ * In a writable directory a mount keeps nodes for what the kernel knows, as a writable
+ * mount of one pack does, so it stays open until the kernel has forgotten all of them.
+ * When too many are open, a thread has the kernel forget the name of one that nobody
+ * uses, and so all below it (shelf.c). A pack that is edited is held (writers.h): it
+ * stays, and its place is that of its name, whatever comes to lie there on disk.
+ *
  * Locks: opening, lock, then that of a struct mount. opening is held while a pack is
- * opened. lock is over all but what is constant, and is held for work in memory alone.
+ * opened or becomes a writer's. lock is over all but what is constant, and is held for
+ * work in memory alone.
  */
 #ifndef BPKFS_LIBRARY_H
 #define BPKFS_LIBRARY_H
@@ -24,6 +31,7 @@
 #include "catalog.h"
 #include "mount.h"
 #include "options.h"
+#include "worker.h"
 
 /* Open at once, as far as nothing is in use: packs, and bytes of their metadata. */
 #define LIBRARY_PACKS_MAX 64
@@ -48,7 +56,10 @@ struct place {
 	enum place_type type;
 	struct place *parent; /* owned reference; NULL for the root */
 	char *name;	      /* on disk, where it is there */
-	struct stat st;	      /* of a pack: of the very file */
+
+	/* Of a pack: of the very file. Constant, but for one that is held, which goes on
+	 * as the file of its last commit. */
+	struct stat st;
 
 	uint64_t lookups; /* what the kernel was told and has not forgotten */
 	unsigned refs;	  /* places below, handles, requests */
@@ -61,6 +72,11 @@ struct place {
 	uint64_t known; /* lookups of what is in it */
 	unsigned busy;	/* requests that are at work in it, each with a reference */
 	struct place *older, *newer; /* of the open ones, by their last use */
+	bool whole_name;	     /* it was told with its extension */
+	bool asked;   /* the kernel was asked to forget it, and nobody came since */
+	bool held;    /* in library.held, which keeps it */
+	bool refused; /* the last edit of it was: mount->refusal */
+	struct place *next_held;
 };
 
 struct place_handle {
@@ -83,6 +99,7 @@ struct library {
 	const struct options *options;
 	char *path;
 	int dir_fd;
+	char *staging;		/* of -o staging, or NULL */
 	struct catalog catalog; /* has a lock of its own */
 	uint64_t seed;
 
@@ -98,10 +115,22 @@ struct library {
 	struct place *oldest, *newest;
 	size_t open_count;
 	uint64_t open_bytes;
+	struct place *held; /* by their first edits */
 	struct place_handle **handles;
 	size_t handle_count;
 	size_t open_handles;
 	uint64_t requests; /* so far; tells who is idle */
+
+	struct workers workers; /* commits that were asked for */
+
+	/* The thread that has the kernel forget: constant while it runs; then the
+	 * condition is that there is something to do for it. */
+	void (*forget)(void *context, uint64_t parent, const char *name);
+	void *forget_context;
+	pthread_t thread;
+	pthread_cond_t crowded;
+	bool has_thread;
+	bool stopping; /* lock */
 };
 
 /* The directory that options->pack is. It says what is wrong. library_done() takes what
@@ -110,9 +139,19 @@ enum status library_open(struct library *library, const struct options *options)
 void library_done(struct library *library);
 /* Known once mounted, before the first request. */
 void library_set_device(struct library *library, dev_t own);
+/* Of a writable one, before the first request, too: @forget has the kernel forget a name
+ * in a folder, and may take until other requests are answered. 0 or -errno. */
+int library_start(struct library *library,
+		  void (*forget)(void *context, uint64_t parent, const char *name),
+		  void *context);
+/* No more of that; before the last request is answered, or when all requests are of the
+ * past. From any thread that answers none; twice, too. */
+void library_stop(struct library *library);
 /* Has it been asked for something, or has somebody a file open? @requests is that of the
  * last call. */
 bool library_in_use(struct library *library, uint64_t *requests);
+/* Is there a pack that is held? */
+bool library_is_edited(struct library *library);
 /* How many packs are open. */
 size_t library_open_count(struct library *library);
 
@@ -120,10 +159,18 @@ size_t library_open_count(struct library *library);
  * library_leave(). 0, -ENOENT for a number of no pack, -ESTALE when the file has gone or
  * is another one, -ENOMEM, -EMFILE, -EIO. */
 int library_enter(struct library *library, uint64_t number, struct mount **ret_mount);
+/* The same for the pack of a place, if it is open. */
+bool library_enter_open(struct library *library, struct place *place,
+			struct mount **ret_mount);
 void library_leave(struct library *library, struct mount *mount);
 /* Is it the number of a pack or of something in one? */
 bool library_is_pack(struct library *library, uint64_t number);
 void library_forget(struct library *library, uint64_t number, uint64_t lookups);
+
+/* @mount, which was entered and is not locked, becomes the writer of its pack, which is
+ * held from then on. 0, or -errno as the edit is to be answered; mount->refusal says why.
+ * writers.c */
+int library_make_writer(struct library *library, struct mount *mount);
 
 /* Places. A reference keeps one; all these lock. */
 
@@ -137,8 +184,19 @@ struct place *library_make(struct library *library, struct place *parent,
 uint64_t library_number(const struct library *library, const struct place *parent,
 			enum place_type type, const char *name, const struct stat *st);
 void library_unref(struct library *library, struct place *place);
-/* The kernel is told of it in a reply. */
-void library_told(struct library *library, struct place *place);
+/* The kernel is told of it in a reply, as @name. */
+void library_told(struct library *library, struct place *place, const char *name);
+/* The place of the pack that the number belongs to, with a reference; or NULL. */
+struct place *library_pack_place(struct library *library, uint64_t number);
+/* What is held of the file @name in @parent, with a reference; or NULL. */
+struct place *library_held(struct library *library, const struct place *parent,
+			   const char *name);
+/* A copy of what was known of the file when it was looked at last. */
+void library_state(struct library *library, const struct place *place,
+		   struct stat *ret_st);
+/* "a/b/c" below the directory, malloc'd; NULL without memory. @shown: as it was told to
+ * the kernel, or else as it is on disk. */
+char *library_path(struct library *library, const struct place *place, bool shown);
 /* The folder on disk that a PLACE_FOLDER is: a descriptor or -errno. */
 int library_folder(const struct library *library, const struct place *place);
 

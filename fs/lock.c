@@ -36,6 +36,11 @@ static pid_t find_owner(const struct stat *st)
 	return owner;
 }
 
+void unlock_file(int fd)
+{
+	(void)flock(fd, LOCK_UN);
+}
+
 int lock_file(int fd, pid_t *ret_owner)
 {
 	struct stat st;

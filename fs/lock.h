@@ -16,4 +16,7 @@
  */
 int lock_file(int fd, pid_t *ret_owner);
 
+/* Others may have it. */
+void unlock_file(int fd);
+
 #endif

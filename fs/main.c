@@ -21,6 +21,7 @@
 #include "paths.h"
 #include "signals.h"
 #include "watch.h"
+#include "writers.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -62,7 +63,16 @@ static void stop_serving(void *context)
 {
 	struct daemon *daemon = context;
 
+	/* While requests are answered: what it waits for may be one. */
+	library_stop(&daemon->library);
 	channel_stop(&daemon->channel);
+}
+
+static void forget_name(void *context, uint64_t folder, const char *name)
+{
+	struct daemon *daemon = context;
+
+	channel_forget(&daemon->channel, folder, name);
 }
 
 static bool in_use(void *context)
@@ -82,21 +92,37 @@ static bool in_use(void *context)
 
 /* Pages of files that are open for writing. A number is not used for another file
  * when the handle is closed meanwhile. */
-static void save_mappings(void *context)
+static void save_mappings_of(struct daemon *daemon, struct mount *mount)
 {
-	struct daemon *daemon = context;
-	struct mount *mount = &daemon->mount;
 	uint64_t *ids, count = 0;
 
 	pthread_mutex_lock(&mount->lock);
 	ids = reallocarray(NULL, mount->handle_count + 1, sizeof(*ids));
 	for (size_t i = 0; ids && i < mount->handle_count; i++)
 		if (mount->handles[i] && mount->handles[i]->writer)
-			ids[count++] = mount->handles[i]->node->id;
+			ids[count++] = numbers_tell(&mount->numbers,
+						    mount->handles[i]->node->id);
 	pthread_mutex_unlock(&mount->lock);
 	while (count)
 		channel_write_back(&daemon->channel, ids[--count]);
 	free(ids);
+}
+
+static int save_mappings_in(void *context, struct place *place)
+{
+	save_mappings_of(context, place->mount);
+	return 0;
+}
+
+static void save_mappings(void *context)
+{
+	struct daemon *daemon = context;
+
+	if (daemon->is_library)
+		(void)writers_each(&daemon->library, &daemon->library.root,
+				   save_mappings_in, daemon);
+	else
+		save_mappings_of(daemon, &daemon->mount);
 }
 
 static int tell_progress(void *context, uint64_t done, uint64_t total)
@@ -108,16 +134,26 @@ static int tell_progress(void *context, uint64_t done, uint64_t total)
 	return 0;
 }
 
+static enum status finish_library(struct daemon *daemon)
+{
+	char message[CONTROL_MESSAGE_SIZE];
+	enum status status;
+
+	library_stop(&daemon->library);
+	status = writers_commit_at_unmount(&daemon->library, tell_progress, daemon,
+					   message, sizeof(message));
+	library_done(&daemon->library);
+	control_report(daemon->session.report_to, status, message);
+	return status;
+}
+
 /* After the last request: commit, and tell whoever can hear. */
 static enum status finish(struct daemon *daemon)
 {
 	struct mount *mount = &daemon->mount;
 
-	if (daemon->is_library) {
-		library_done(&daemon->library);
-		control_report(daemon->session.report_to, STATUS_OK, "");
-		return STATUS_OK;
-	}
+	if (daemon->is_library)
+		return finish_library(daemon);
 	commit_at_unmount(mount, tell_progress, daemon);
 	if (mount->message[0])
 		log_line("%s", mount->message);
@@ -130,7 +166,7 @@ static enum status finish(struct daemon *daemon)
 }
 
 /* By which the library knows what leads into itself. The kernel does not ask. */
-static int know_device(struct daemon *daemon)
+static int start_library(struct daemon *daemon)
 {
 	struct statx st;
 
@@ -138,12 +174,14 @@ static int know_device(struct daemon *daemon)
 		  &st) < 0)
 		return -errno;
 	library_set_device(&daemon->library, makedev(st.stx_dev_major, st.stx_dev_minor));
-	return 0;
+	return daemon->options->writable
+		       ? library_start(&daemon->library, forget_name, daemon)
+		       : 0;
 }
 
 static enum status serve_mounted(struct daemon *daemon)
 {
-	struct watch watch = { .writable = daemon->mount.writable,
+	struct watch watch = { .writable = daemon->options->writable,
 			       .path = daemon->point.path,
 			       .device_fd = channel_device(&daemon->channel),
 			       .timeout = daemon->options->timeout,
@@ -152,7 +190,7 @@ static enum status serve_mounted(struct daemon *daemon)
 			       .save = save_mappings,
 			       .stop = stop_serving,
 			       .context = daemon };
-	int error = daemon->is_library ? know_device(daemon) : 0, served = 0;
+	int error = daemon->is_library ? start_library(daemon) : 0, served = 0;
 	enum status status;
 	bool hidden, edited;
 
@@ -160,7 +198,8 @@ static enum status serve_mounted(struct daemon *daemon)
 		error = watch_start(&watch);
 	if (!error)
 		served = channel_serve(&daemon->channel, daemon->options->single_thread);
-	edited = daemon->mount.edits > 0;
+	edited = daemon->is_library ? library_is_edited(&daemon->library)
+				    : daemon->mount.edits > 0;
 	/* What lies over it would go in its place. */
 	hidden = !error && watch.signal && watch_is_elsewhere(&watch);
 	if (hidden)
@@ -236,15 +275,18 @@ static enum status serve(struct daemon *daemon)
 /* A commit, also one that is made while mounted, goes by these paths. */
 static enum status check_not_hidden(const struct daemon *daemon)
 {
-	const char *point = daemon->point.path, *target = daemon->mount.target.path;
+	const struct library *library = &daemon->library;
+	const char *point = daemon->point.path,
+		   *target =
+			   daemon->is_library ? library->path : daemon->mount.target.path,
+		   *staging = daemon->is_library ? library->staging
+						 : daemon->files.writer.staging_path;
 
-	if (!daemon->mount.writable ||
-	    (!paths_is_below(target, point) &&
-	     !paths_is_below(daemon->files.writer.staging_path, point)))
+	if (!daemon->options->writable || (!paths_is_below(target, point) &&
+					   !(staging && paths_is_below(staging, point))))
 		return STATUS_OK;
 	log_line("%s: a writable mount there would hide %s from its own commit", point,
-		 paths_is_below(target, point) ? target
-					       : daemon->files.writer.staging_path);
+		 paths_is_below(target, point) ? target : staging);
 	return STATUS_MOUNT_POINT;
 }
 
@@ -255,14 +297,14 @@ static bool is_directory(const char *path)
 	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-/* Options that make no sense for a directory of packs. */
+/* Options that make no sense for a directory of packs. ("create" is for what is not
+ * there.) */
 static enum status check_library(const struct options *options)
 {
-	if (!options->writable)
+	if (!options->output)
 		return STATUS_OK;
-	log_line("%s: a directory of packs is mounted read-only; mount one of its packs "
-		 "with \"-o rw\" to edit it",
-		 options->pack);
+	log_line("option \"output=%s\" is for one pack, and %s is a directory",
+		 options->output, options->pack);
 	return STATUS_USAGE;
 }
 

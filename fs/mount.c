@@ -60,7 +60,7 @@ struct node *mount_find(struct mount *mount, uint64_t number)
 			return NULL;
 	}
 	/* Told before the pack was closed and opened again. */
-	if (!node && mount->place && id >= NODE_ID_RENDERED &&
+	if (!node && mount->place && !mount->writable && id >= NODE_ID_RENDERED &&
 	    id < NODE_ID_RENDERED + RENDERED_COUNT &&
 	    mount_rendered(mount, (enum rendered_kind)(id - NODE_ID_RENDERED),
 			   &rendered) == 0)
@@ -102,15 +102,26 @@ char *mount_link_target(struct mount *mount, const struct node *node)
 	return target;
 }
 
+bool mount_is_unedited(struct mount *mount)
+{
+	const struct overlay *overlay = &mount->overlay;
+
+	if (overlay->gone.count || mount->target.unsure || mount->message[0] ||
+	    !worker_idle(&mount->workers))
+		return false;
+	for (size_t kind = 0; kind < ITEM_KIND_COUNT; kind++)
+		if (overlay->tables[kind].count)
+			return false;
+	for (size_t i = 0; i < NODE_ID_FIXED_END; i++)
+		if (mount->nodes.fixed[i].attributes)
+			return false;
+	return true;
+}
+
 void mount_edited(struct mount *mount)
 {
 	clock_gettime(CLOCK_REALTIME, &mount->changed);
 	mount->edits++;
-}
-
-void mount_goes_on(struct mount *mount)
-{
-	mount->discard = false;
 }
 
 int mount_rendered(struct mount *mount, enum rendered_kind kind,

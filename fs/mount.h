@@ -35,7 +35,7 @@ struct mount {
 	/* Constant while mounted. */
 	char *pack_path;    /* as mounted: absolute, symlinks resolved */
 	char *scratch_path; /* of a new pack until it is renamed */
-	bool writable;
+	bool writable;	    /* it may be edited */
 	enum name_dots dots;
 	uid_t uid;
 	gid_t gid;
@@ -52,6 +52,8 @@ struct mount {
 	struct workers workers; /* commits that were asked for */
 
 	pthread_mutex_t lock; /* guards all below */
+	bool is_writer; /* staging and locks are there; in a directory with the first edit
+			 */
 	struct overlay overlay;
 	struct cuts cuts[PACK_KIND_COUNT][2]; /* [1] through npy/, of tensors alone */
 	struct nodes nodes;
@@ -75,6 +77,8 @@ struct mount {
 	bool discard;			    /* at unmount nothing is committed */
 	bool kept;			    /* the staging folder is for the next mount */
 	uint64_t commit_done, commit_total; /* bytes; atomic */
+	char *refusal; /* why the last edit of a pack in a directory was refused, or NULL
+			*/
 };
 
 /* What is kept beside the overlay, which is there: nothing known to the kernel. 0 or
@@ -90,11 +94,11 @@ bool mount_shows(struct mount *mount, const struct fixed_node *fixed);
 /* Where a NODE_LINK leads, malloc'd; NULL without memory. Locked. */
 char *mount_link_target(struct mount *mount, const struct node *node);
 
+/* Has it no edit, not even one that is for the time of the mount alone, and nothing to be
+ * said of the last commit? Then it can be made again from the pack. Locked. */
+bool mount_is_unedited(struct mount *mount);
 /* An edit is made: what was rendered before is of the past. Locked. */
 void mount_edited(struct mount *mount);
-/* Somebody begins another edit: what --discard was to drop was not the end, should it
- * have been killed before the mount went. Locked. */
-void mount_goes_on(struct mount *mount);
 /* The file that describes the pack as it is now, borrowed until the next edit.
  * Locked; the errors of rendered_new(). */
 int mount_rendered(struct mount *mount, enum rendered_kind kind,

@@ -38,7 +38,9 @@ static size_t bucket_of(const struct nodes *nodes, uint64_t id)
 
 int nodes_init(struct nodes *nodes, const struct overlay *constant)
 {
-	*nodes = (struct nodes) { .constant = constant, .bucket_count = 256 };
+	*nodes = (struct nodes) { .constant = constant,
+				  .bucket_count = 256,
+				  .hashes = UINT64_MAX };
 	nodes->buckets = calloc(nodes->bucket_count, sizeof(*nodes->buckets));
 	if (!nodes->buckets)
 		return -ENOMEM;
@@ -59,6 +61,12 @@ int nodes_init(struct nodes *nodes, const struct overlay *constant)
 		node->npy = node->id == NODE_ID_NPY_SECTION;
 	}
 	return 0;
+}
+
+void nodes_narrow(struct nodes *nodes, uint64_t seed, unsigned bits)
+{
+	nodes->seed = seed;
+	nodes->hashes = (UINT64_C(1) << bits) - 1;
 }
 
 static void node_free(struct overlay *overlay, struct node *node)
@@ -276,6 +284,12 @@ struct node *nodes_twin(struct nodes *nodes, const struct node *node)
 	return nodes_find(nodes, node->id ^ NODE_ID_NPY);
 }
 
+static uint64_t hashed_id(const struct nodes *nodes, uint64_t hash, bool npy)
+{
+	return (hash & nodes->hashes & ~NODE_ID_NPY) | NODE_ID_FOLDER |
+	       (npy ? NODE_ID_NPY : 0);
+}
+
 uint64_t nodes_folder_id(const struct nodes *nodes, const struct node *parent,
 			 const char *component, size_t size)
 {
@@ -287,7 +301,7 @@ uint64_t nodes_folder_id(const struct nodes *nodes, const struct node *parent,
 		hash = (hash ^ (uint8_t)component[i]) * UINT64_C(0x100000001b3);
 		hash ^= hash >> 29;
 	}
-	return (hash & ~NODE_ID_NPY) | NODE_ID_FOLDER | (parent->npy ? NODE_ID_NPY : 0);
+	return hashed_id(nodes, hash, parent->npy);
 }
 
 uint64_t nodes_constant_folder_id(const struct entry *first, bool npy, size_t prefix_size)
@@ -340,8 +354,7 @@ struct node *nodes_folder(struct nodes *nodes, struct node *parent, enum item_ki
 	while ((node = nodes_find(nodes, id))) {
 		if (is_folder(node, parent, component, size))
 			return node;
-		id = ((id + 1) & ~NODE_ID_NPY) | NODE_ID_FOLDER |
-		     (parent->npy ? NODE_ID_NPY : 0);
+		id = hashed_id(nodes, id + 1, parent->npy);
 	}
 	copy = malloc(size + 1);
 	node = copy ? add(nodes, id, NODE_FOLDER, kind) : NULL;

@@ -130,12 +130,16 @@ struct nodes {
 	size_t count;
 	uint64_t told; /* what the kernel was told of them, and has not forgotten */
 	uint64_t seed;
+	uint64_t hashes; /* which bits a hash may have in the number of a folder */
 	struct node fixed[NODE_ID_FIXED_END];
 };
 
 /* @constant: the overlay, if nothing can change in it while the nodes are; else NULL.
  * It is borrowed and looked at later. */
 int nodes_init(struct nodes *nodes, const struct overlay *constant);
+/* Where the numbers of many mounts stand side by side: hashes are the same whenever it is
+ * opened, and have so many bits. */
+void nodes_narrow(struct nodes *nodes, uint64_t seed, unsigned bits);
 void nodes_done(struct nodes *nodes, struct overlay *overlay);
 
 /* A request begins: of those before it, nobody holds a node without a reference. */

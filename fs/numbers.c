@@ -22,6 +22,20 @@ _Static_assert(CLASS_END <= 1 << CLASS_BITS, "classes have room");
 #define VALUE_BITS_MIN 4
 _Static_assert(NODE_ID_FIXED_END <= 1 << VALUE_BITS_MIN, "fixed numbers are values");
 
+/* Of a pack that may be edited: what a value is, below one bit for npy/. */
+enum {
+	WIDE_FIXED,
+	WIDE_ENTRY, /* + kind; the index */
+	WIDE_COUNTED = WIDE_ENTRY + PACK_KIND_COUNT,
+	WIDE_FOLDER,
+	WIDE_END,
+	WIDE_BITS = 3,
+};
+_Static_assert(WIDE_END <= 1 << WIDE_BITS, "classes have room");
+#define WIDE_NPY (UINT64_C(1) << (NUMBERS_HASH_BITS + WIDE_BITS))
+#define WIDE_VALUES ((UINT64_C(1) << NUMBERS_HASH_BITS) - 1)
+_Static_assert(WIDE_NPY << 1 == NUMBERS_WIDE, "that is all of a number");
+
 static unsigned bits_of(uint64_t most)
 {
 	unsigned bits = 0;
@@ -42,6 +56,9 @@ uint64_t numbers_init(struct numbers *numbers, const struct overlay *overlay)
 {
 	size_t longest = 0, most = 0;
 
+	numbers->wide = overlay->writable;
+	if (numbers->wide)
+		return NUMBERS_WIDE;
 	for (enum item_kind kind = 0; kind < PACK_KIND_COUNT; kind++) {
 		size_t count = overlay_pack_count(overlay, kind);
 
@@ -73,6 +90,42 @@ static uint64_t entry_base(enum item_kind kind)
 	return ((uint64_t)kind + 1) << NODE_ID_ENTRY_SHIFT;
 }
 
+static uint64_t tell_wide(const struct numbers *numbers, uint64_t id)
+{
+	uint64_t npy = id & NODE_ID_NPY ? WIDE_NPY : 0, plain = id & ~NODE_ID_NPY, class,
+		 value = plain;
+
+	if (plain < NODE_ID_FIXED_END) {
+		class = WIDE_FIXED;
+	} else if ((plain & NODE_ID_FOLDER) == NODE_ID_FOLDER) {
+		class = WIDE_FOLDER;
+	} else if (plain >> NODE_ID_ENTRY_SHIFT) {
+		class = WIDE_ENTRY + (plain >> NODE_ID_ENTRY_SHIFT) - 1;
+	} else {
+		class = WIDE_COUNTED;
+		value = plain - OVERLAY_FIRST_ID;
+	}
+	return numbers->first +
+	       (npy | class << NUMBERS_HASH_BITS | (value & WIDE_VALUES));
+}
+
+static bool find_wide(uint64_t at, uint64_t *ret_id)
+{
+	uint64_t npy = at & WIDE_NPY ? NODE_ID_NPY : 0,
+		 class = (at & ~WIDE_NPY) >> NUMBERS_HASH_BITS, value = at & WIDE_VALUES;
+
+	if (at >= NUMBERS_WIDE || class >= WIDE_END)
+		return false;
+	if (class == WIDE_FOLDER)
+		value |= NODE_ID_FOLDER;
+	else if (class == WIDE_COUNTED)
+		value += OVERLAY_FIRST_ID;
+	else if (class != WIDE_FIXED)
+		value += entry_base((enum item_kind)(class - WIDE_ENTRY));
+	*ret_id = value | npy;
+	return true;
+}
+
 uint64_t numbers_tell(const struct numbers *numbers, uint64_t id)
 {
 	uint64_t npy = id & NODE_ID_NPY ? 1 : 0, class, value;
@@ -81,6 +134,8 @@ uint64_t numbers_tell(const struct numbers *numbers, uint64_t id)
 		return id;
 	if (id == NODE_ID_ROOT)
 		return numbers->root;
+	if (numbers->wide)
+		return tell_wide(numbers, id);
 	if (id < NODE_ID_FIXED_END) {
 		class = CLASS_FIXED;
 		value = id;
@@ -114,6 +169,8 @@ bool numbers_find(const struct numbers *numbers, uint64_t told, uint64_t *ret_id
 		*ret_id = numbers->root ? NODE_ID_ROOT : told;
 		return true;
 	}
+	if (numbers->wide)
+		return find_wide(at, ret_id);
 	class = at >> value_bits(numbers);
 	value = at & ((UINT64_C(1) << value_bits(numbers)) - 1);
 	index = value & ((UINT64_C(1) << numbers->index_bits) - 1);

@@ -9,6 +9,10 @@
  * says all there is to know, nothing is kept for what the kernel knows, and the pack can
  * be closed and opened again meanwhile.
  *
+ * Where a pack may be edited, its numbers are counted or hashes, too, so they are kept as
+ * on any writable mount. Each such pack has a range of one size, wide enough for all that
+ * can ever be counted in it, and the hashes are no wider (NUMBERS_HASH_BITS; node.h).
+ *
  * Pure arithmetic.
  */
 #ifndef BPKFS_NUMBERS_H
@@ -20,10 +24,15 @@ struct numbers {
 	uint64_t root;	/* what the root is told as; 0: all are told as they are */
 	uint64_t first; /* of the range */
 	unsigned index_bits, prefix_bits;
+	bool wide; /* of a pack that may be edited, where these are not used */
 };
 
-/* For the pack of @overlay, which nobody writes to: all but root and first. Returns how
- * many numbers the range has. */
+#define NUMBERS_HASH_BITS 36
+/* Of a pack that may be edited. */
+#define NUMBERS_WIDE (UINT64_C(1) << (NUMBERS_HASH_BITS + 4))
+
+/* For the pack of @overlay: all but root and first. Returns how many numbers the range
+ * has. */
 uint64_t numbers_init(struct numbers *numbers, const struct overlay *overlay);
 
 /* What the kernel is told of the node of number @id. */

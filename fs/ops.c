@@ -54,6 +54,36 @@ void ops_tell_stale(const struct session *session, fuse_ino_t ino)
 	(void)fuse_lowlevel_notify_inval_inode(session->fuse, ino, -1, 0);
 }
 
+struct node *ops_begin_edit(fuse_req_t req, fuse_ino_t ino, struct mount **ret_mount)
+{
+	struct session *session = fuse_req_userdata(req);
+	struct node *node = ops_begin(req, ino, ret_mount);
+	struct mount *mount;
+	int error = 0;
+
+	if (!node)
+		return NULL;
+	mount = *ret_mount;
+	if (!mount->writable) {
+		error = -EROFS;
+	} else if (!mount->is_writer) {
+		pthread_mutex_unlock(&mount->lock);
+		error = library_make_writer(session->library, mount);
+		pthread_mutex_lock(&mount->lock);
+		node = mount_find(mount, ino);
+		if (!error && !node)
+			error = -ENOENT;
+	}
+	if (error) {
+		ops_fail(req, mount, error);
+		return NULL;
+	}
+	/* What --discard was to drop was not the end, should it have been killed before
+	 * the mount went. */
+	mount->discard = false;
+	return node;
+}
+
 void ops_end(fuse_req_t req, struct mount *mount)
 {
 	struct session *session = fuse_req_userdata(req);
@@ -84,7 +114,7 @@ static int control_size(const struct mount *mount, const struct node *node,
 {
 	size_t size = 0;
 	char *text = node->type == NODE_STATUS ? describe_status(mount, &size)
-					       : describe_changes(mount, &size);
+					       : describe_changes(mount, "", &size);
 
 	if (!text)
 		return -ENOMEM;
@@ -429,20 +459,18 @@ void ops_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 
 #define SET_MTIME (FUSE_SET_ATTR_MTIME | FUSE_SET_ATTR_MTIME_NOW)
 
-static void ops_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int to_set,
-			struct fuse_file_info *fi)
+void ops_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int to_set,
+		 struct fuse_file_info *fi)
 {
 	struct mount *mount;
-	struct node *node = ops_begin(req, ino, &mount);
+	struct node *node = ops_begin_edit(req, ino, &mount);
 	struct stat st;
 	int error = 0;
 
 	if (!node)
 		return;
-	if (!mount->writable)
-		error = -EROFS;
-	else if ((to_set & FUSE_SET_ATTR_UID && attr->st_uid != mount->uid) ||
-		 (to_set & FUSE_SET_ATTR_GID && attr->st_gid != mount->gid))
+	if ((to_set & FUSE_SET_ATTR_UID && attr->st_uid != mount->uid) ||
+	    (to_set & FUSE_SET_ATTR_GID && attr->st_gid != mount->gid))
 		error = -EPERM;
 	if (!error && to_set & FUSE_SET_ATTR_SIZE)
 		error = ops_can_write(node)
@@ -483,21 +511,16 @@ void ops_statfs(fuse_req_t req, fuse_ino_t ino)
 	st.f_blocks = ((uint64_t)mount->overlay.pack->stat.st_size + 511) / 512;
 	st.f_files = mount->overlay.live[ITEM_TENSOR] + mount->overlay.live[ITEM_SCALAR] +
 		     mount->overlay.live[ITEM_METADATA];
-	if (mount->writable && fstatvfs(mount->staging.dir_fd, &below) == 0)
+	if (mount->writable &&
+	    fstatvfs(mount->is_writer ? mount->staging.dir_fd
+				      : bpk_reader_fd(mount->overlay.reader),
+		     &below) == 0)
 		st.f_bfree = st.f_bavail = below.f_bavail * (below.f_frsize / 512);
 	ops_end(req, mount);
 	fuse_reply_statfs(req, &st);
 }
 
 /* The session -------------------------------------------------------------- */
-
-static int count_change(void *context, const struct item *item, enum change change)
-{
-	(void)item;
-	(void)change;
-	++*(int32_t *)context;
-	return 0;
-}
 
 static void tell_info(struct mount *mount, struct control_info *ret_info)
 {
@@ -508,8 +531,8 @@ static void tell_info(struct mount *mount, struct control_info *ret_info)
 	info.committing = mount->committing;
 	info.done = __atomic_load_n(&mount->commit_done, __ATOMIC_RELAXED);
 	info.total = __atomic_load_n(&mount->commit_total, __ATOMIC_RELAXED);
-	memcpy(info.message, mount->message, sizeof(info.message));
-	overlay_each_change(&mount->overlay, count_change, &info.changes);
+	memcpy(info.message, mount->message, sizeof(mount->message));
+	info.changes = (int32_t)describe_change_count(mount);
 	pthread_mutex_unlock(&mount->lock);
 	*ret_info = info;
 }

@@ -12,6 +12,7 @@
 #include "handle.h"
 #include "library.h"
 #include "mount.h"
+#include "writers.h"
 
 /* How long the kernel may keep a name or attributes: for good when nothing can
  * change, not at all where a dotted spelling may change what another one names. */
@@ -29,7 +30,7 @@ struct control_info {
 	int32_t committing;
 	int32_t changes; /* edits that are not committed */
 	uint64_t done, total;
-	char message[1024];
+	char message[CONTROL_MESSAGE_SIZE];
 };
 #define CONTROL_INFO _IOR('b', 2, struct control_info)
 /* Nothing is to be committed at unmount (1), or it is after all (0). */
@@ -58,6 +59,9 @@ int ops_enter(struct session *session, fuse_ino_t ino, struct mount **ret_mount)
 void ops_leave(struct session *session, struct mount *mount);
 /* The same, and find the node. Without one it is left and answered; NULL then. */
 struct node *ops_begin(fuse_req_t req, fuse_ino_t ino, struct mount **ret_mount);
+/* As ops_begin(), for an edit: of a mount that may be edited, and is the writer of its
+ * pack from then on. Not for what was begun before, as a write. */
+struct node *ops_begin_edit(fuse_req_t req, fuse_ino_t ino, struct mount **ret_mount);
 /* ops_leave(), before the answer. What the kernel keeps of attributes goes if something
  * was edited. */
 void ops_end(fuse_req_t req, struct mount *mount);
@@ -82,6 +86,8 @@ int ops_find(struct mount *mount, struct node *parent, const char *text,
 void ops_lookup(fuse_req_t req, fuse_ino_t parent, const char *name);
 void ops_readlink(fuse_req_t req, fuse_ino_t ino);
 void ops_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
+void ops_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int to_set,
+		 struct fuse_file_info *fi);
 void ops_statfs(fuse_req_t req, fuse_ino_t ino);
 void ops_init(void *userdata, struct fuse_conn_info *conn);
 /* CONTROL_REPORT_TO with the name @name: kept under @lock, which guards it, and answered.

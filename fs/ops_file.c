@@ -23,12 +23,18 @@ static bool wants_write(const struct fuse_file_info *fi)
 	return (fi->flags & O_ACCMODE) != O_RDONLY;
 }
 
+/* Is it an edit to open it? */
+static bool is_edit(const struct fuse_file_info *fi)
+{
+	return wants_write(fi) || fi->flags & O_TRUNC;
+}
+
 static int open_control(struct mount *mount, const struct node *node,
 			struct handle *handle)
 {
 	handle->text = node->type == NODE_STATUS
 			       ? describe_status(mount, &handle->text_size)
-			       : describe_changes(mount, &handle->text_size);
+			       : describe_changes(mount, "", &handle->text_size);
 	return handle->text ? 0 : -ENOMEM;
 }
 
@@ -71,9 +77,7 @@ static int open_node(const struct session *session, struct mount *mount,
 
 	if (node_is_folder(node))
 		return -EISDIR;
-	if ((wants_write(fi) || fi->flags & O_TRUNC) && !mount->writable)
-		return -EROFS;
-	if ((wants_write(fi) || fi->flags & O_TRUNC) && !ops_can_write(node))
+	if (is_edit(fi) && !ops_can_write(node))
 		return -EACCES;
 	error = handle_new(mount, node, &number);
 	if (error)
@@ -114,7 +118,8 @@ void ops_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	struct session *session = fuse_req_userdata(req);
 	struct mount *mount;
-	struct node *node = ops_begin(req, ino, &mount);
+	struct node *node = is_edit(fi) ? ops_begin_edit(req, ino, &mount)
+					: ops_begin(req, ino, &mount);
 	int error;
 
 	if (!node)
@@ -136,7 +141,7 @@ void ops_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode
 {
 	struct session *session = fuse_req_userdata(req);
 	struct mount *mount;
-	struct node *folder = ops_begin(req, parent, &mount), *node;
+	struct node *folder = ops_begin_edit(req, parent, &mount), *node;
 	struct fuse_entry_param reply;
 	struct entry entry;
 	bool alias;
@@ -145,8 +150,7 @@ void ops_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode
 	(void)mode;
 	if (!folder)
 		return;
-	error = mount->writable ? edit_create(mount, folder, name, &entry, &alias)
-				: -EROFS;
+	error = edit_create(mount, folder, name, &entry, &alias);
 	if (error == -EEXIST && !(fi->flags & O_EXCL))
 		error = 0; /* another spelling of one that is there */
 	if (!error) {
@@ -215,7 +219,7 @@ void ops_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t off, off_t si
 		   struct fuse_file_info *fi)
 {
 	struct mount *mount;
-	struct node *node = ops_begin(req, ino, &mount);
+	struct node *node = ops_begin_edit(req, ino, &mount);
 	int error;
 
 	(void)fi;
@@ -268,13 +272,15 @@ void ops_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_in
 	struct staged *scratch = NULL;
 	const struct handle *handle;
 	uint64_t there;
+	bool saves;
 	int error = 0;
 
 	(void)datasync;
 	if (!node)
 		return;
 	handle = handle_get(mount, fi->fh);
-	if (mount->writable && node->type == NODE_ENTRY) {
+	saves = mount->is_writer;
+	if (saves && node->type == NODE_ENTRY) {
 		struct entry entry = node_entry(&mount->overlay, node);
 
 		if (handle && handle->writer && (content_is_text(&entry) || node->npy))
@@ -290,7 +296,7 @@ void ops_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_in
 		if (fsync(scratch->fd) < 0)
 			error = -errno;
 		staged_unref(scratch);
-	} else if (mount->writable && !error) {
+	} else if (saves && !error) {
 		/* Whoever has it open: sync(1) opens files to read. */
 		error = journal_save(mount);
 	}

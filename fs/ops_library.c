@@ -3,10 +3,12 @@
  * here who answers: in a pack, the handlers of a mounted pack, which never know; above,
  * those in this file. Nothing here holds a lock while it looks at the disk.
  */
+#include "describe.h"
 #include "listing.h"
 #include "ops.h"
 #include "place.h"
 #include "place_text.h"
+#include "writers.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -43,26 +45,44 @@ static void end(fuse_req_t req, struct place *place)
 	library_unref(library_of(req), place);
 }
 
-/* A pack that changes is another place, so this one is for good. */
-static double keep_attributes(const struct place *place)
+/* A pack that is replaced is another place, so this one is for good, unless it is
+ * edited. */
+static double keep_attributes(const struct library *library, const struct place *place)
 {
-	return place->type == PLACE_PACK ? FOREVER : 0;
+	return place->type == PLACE_PACK && !library->options->writable ? FOREVER : 0;
+}
+
+/* Of a pack that may be edited as its mount has them, which is not opened for that. */
+static int attributes(struct library *library, struct place *place, struct stat *ret_st)
+{
+	struct mount *mount;
+	int error;
+
+	if (place->type != PLACE_PACK || !library->options->writable ||
+	    !library_enter_open(library, place, &mount))
+		return place_attributes(library, place, ret_st);
+	error = ops_attributes(mount, &mount->nodes.fixed[NODE_ID_ROOT], false, ret_st);
+	library_leave(library, mount);
+	return error;
 }
 
 static void library_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
-	struct place *place;
+	struct library *library = library_of(req);
+	struct place *place = library_pack_place(library, ino);
 	struct stat st;
 	int error;
 
-	if (in_pack(req, ino)) {
+	if (place && (place->id != ino || !library->options->writable)) {
+		end(req, place);
 		ops_getattr(req, ino, fi);
 		return;
 	}
-	place = begin(req, ino);
+	if (!place)
+		place = begin(req, ino);
 	if (!place)
 		return;
-	error = place_attributes(library_of(req), place, &st);
+	error = attributes(library, place, &st);
 	end(req, place);
 	if (error)
 		fuse_reply_err(req, -error);
@@ -88,11 +108,11 @@ static void library_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 		return;
 	error = place_find(library, folder, name, &place);
 	if (!error)
-		error = place_attributes(library, place, &entry.attr);
+		error = attributes(library, place, &entry.attr);
 	if (!error) {
 		entry.ino = place->id;
-		entry.attr_timeout = keep_attributes(place);
-		library_told(library, place);
+		entry.attr_timeout = keep_attributes(library, place);
+		library_told(library, place, name);
 	}
 	if (place)
 		end(req, place);
@@ -254,9 +274,10 @@ static void library_ops_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_in
 		return;
 	type = opened.place->type;
 	if ((fi->flags & O_ACCMODE) != O_RDONLY || fi->flags & O_TRUNC)
-		error = -EROFS;
-	else if (type == PLACE_STATUS)
-		error = place_status(library, &opened.text, &opened.text_size);
+		error = library->options->writable ? -EACCES : -EROFS;
+	else if (type == PLACE_STATUS || type == PLACE_CHANGES)
+		error = place_tell(library, opened.place, &opened.text,
+				   &opened.text_size);
 	else if (type == PLACE_FILE)
 		error = opened.fd = place_open(library, opened.place);
 	if (error < 0) {
@@ -314,19 +335,187 @@ static void library_release_file(fuse_req_t req, fuse_ino_t ino,
 	fuse_reply_err(req, 0);
 }
 
-/* There is nothing to write back. */
+/* Of other files there is nothing to write back. */
 static void library_fsync(fuse_req_t req, fuse_ino_t ino, int datasync,
 			  struct fuse_file_info *fi)
 {
-	(void)ino;
-	(void)datasync;
-	(void)fi;
-	fuse_reply_err(req, 0);
+	if (in_pack(req, ino))
+		ops_fsync(req, ino, datasync, fi);
+	else
+		fuse_reply_err(req, 0);
 }
 
 static void library_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
-	library_fsync(req, ino, 0, fi);
+	if (in_pack(req, ino))
+		ops_flush(req, ino, fi);
+	else
+		fuse_reply_err(req, 0);
+}
+
+static void reply_commit(void *context, int error)
+{
+	fuse_reply_err(context, -error);
+}
+
+/* A commit of the pack that the folder is in, or of all below it. */
+static void library_fsyncdir(fuse_req_t req, fuse_ino_t ino, int datasync,
+			     struct fuse_file_info *fi)
+{
+	struct library *library = library_of(req);
+	struct place *place = library_pack_place(library, ino);
+	int error;
+
+	(void)datasync;
+	(void)fi;
+	if (!place)
+		place = begin(req, ino);
+	if (!place)
+		return;
+	error = writers_commit(library, place, reply_commit, req);
+	library_unref(library, place); /* the request may be of the past */
+	if (error)
+		fuse_reply_err(req, error < 0 ? -error : 0);
+}
+
+/* Edits ------------------------------------------------------------------------- */
+
+static bool same_time(const struct timespec *a, const struct timespec *b)
+{
+	return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
+}
+
+/* Would it change something? Times of access are not kept. */
+static bool is_change(const struct stat *now, const struct stat *wanted, int to_set)
+{
+	return (to_set & FUSE_SET_ATTR_MODE &&
+		(now->st_mode ^ wanted->st_mode) & 07777) ||
+	       (to_set & FUSE_SET_ATTR_UID && now->st_uid != wanted->st_uid) ||
+	       (to_set & FUSE_SET_ATTR_GID && now->st_gid != wanted->st_gid) ||
+	       to_set & FUSE_SET_ATTR_MTIME_NOW ||
+	       (to_set & FUSE_SET_ATTR_MTIME &&
+		!same_time(&now->st_mtim, &wanted->st_mtim));
+}
+
+static void library_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int to_set,
+			    struct fuse_file_info *fi)
+{
+	struct library *library = library_of(req);
+	struct place *place;
+	struct stat st;
+	int error;
+
+	if (in_pack(req, ino)) {
+		ops_setattr(req, ino, attr, to_set, fi);
+		return;
+	}
+	place = begin(req, ino);
+	if (!place)
+		return;
+	error = place_attributes(library, place, &st);
+	end(req, place);
+	if (!error && to_set & FUSE_SET_ATTR_SIZE)
+		error = -EACCES;
+	else if (!error && is_change(&st, attr, to_set))
+		error = -EPERM;
+	if (error)
+		fuse_reply_err(req, -error);
+	else
+		fuse_reply_attr(req, &st, 0);
+}
+
+/* In a pack, or it is no edit: of the directory itself nothing is edited. */
+static bool may_edit(fuse_req_t req, fuse_ino_t ino)
+{
+	if (in_pack(req, ino))
+		return true;
+	fuse_reply_err(req, EPERM);
+	return false;
+}
+
+static void library_unlink(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+	if (may_edit(req, parent))
+		ops_unlink(req, parent, name);
+}
+
+static void library_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+	if (may_edit(req, parent))
+		ops_rmdir(req, parent, name);
+}
+
+static void library_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name,
+			  mode_t mode)
+{
+	if (may_edit(req, parent))
+		ops_mkdir(req, parent, name, mode);
+}
+
+static void library_mknod(fuse_req_t req, fuse_ino_t parent, const char *name,
+			  mode_t mode, dev_t device)
+{
+	if (may_edit(req, parent))
+		ops_mknod(req, parent, name, mode, device);
+}
+
+/* From one pack to another is what mv(1) copies for. */
+static void library_rename(fuse_req_t req, fuse_ino_t parent, const char *name,
+			   fuse_ino_t new_parent, const char *new_name,
+			   unsigned int flags)
+{
+	struct library *library = library_of(req);
+	struct place *from = library_pack_place(library, parent),
+		     *to = library_pack_place(library, new_parent);
+	int error = !from || !to ? EPERM : from != to ? EXDEV : 0;
+
+	if (from)
+		end(req, from);
+	if (to)
+		end(req, to);
+	if (error)
+		fuse_reply_err(req, error);
+	else
+		ops_rename(req, parent, name, new_parent, new_name, flags);
+}
+
+static void library_create(fuse_req_t req, fuse_ino_t parent, const char *name,
+			   mode_t mode, struct fuse_file_info *fi)
+{
+	if (may_edit(req, parent))
+		ops_create(req, parent, name, mode, fi);
+}
+
+/* What follows is of files that were opened to be written, or have attributes to set. */
+static void library_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t size,
+			  off_t off, struct fuse_file_info *fi)
+{
+	if (may_edit(req, ino))
+		ops_write(req, ino, data, size, off, fi);
+}
+
+static void library_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t off,
+			      off_t size, struct fuse_file_info *fi)
+{
+	if (may_edit(req, ino))
+		ops_fallocate(req, ino, mode, off, size, fi);
+}
+
+static void library_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name,
+			     const char *value, size_t size, int flags)
+{
+	if (in_pack(req, ino))
+		ops_setxattr(req, ino, name, value, size, flags);
+	else
+		fuse_reply_err(req, ENOTSUP);
+}
+
+static void library_removexattr(fuse_req_t req, fuse_ino_t ino, const char *name)
+{
+	if (in_pack(req, ino))
+		ops_removexattr(req, ino, name);
+	else
+		fuse_reply_err(req, ENODATA);
 }
 
 /* Extended attributes ----------------------------------------------------------- */
@@ -360,7 +549,7 @@ static void library_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name,
 	place = begin(req, ino);
 	if (!place)
 		return;
-	has = strcmp(name, PLACE_ERROR_ATTRIBUTE) == 0 &&
+	has = strcmp(name, DESCRIBE_ERROR_ATTRIBUTE) == 0 &&
 	      place_error(library_of(req), place, &error);
 	end(req, place);
 	if (has)
@@ -384,8 +573,8 @@ static void library_listxattr(fuse_req_t req, fuse_ino_t ino, size_t size)
 		return;
 	has = place_error(library_of(req), place, &error);
 	end(req, place);
-	reply_text(req, PLACE_ERROR_ATTRIBUTE, has ? sizeof(PLACE_ERROR_ATTRIBUTE) : 0,
-		   size);
+	reply_text(req, DESCRIBE_ERROR_ATTRIBUTE,
+		   has ? sizeof(DESCRIBE_ERROR_ATTRIBUTE) : 0, size);
 }
 
 /* The mount --------------------------------------------------------------------- */
@@ -402,9 +591,40 @@ static void library_statfs(fuse_req_t req, fuse_ino_t ino)
 		fuse_reply_err(req, errno);
 		return;
 	}
-	st.f_bfree = st.f_bavail = st.f_ffree = st.f_favail = 0;
+	if (!library_of(req)->options->writable)
+		st.f_bfree = st.f_bavail = 0;
+	st.f_ffree = st.f_favail = 0;
 	st.f_namemax = NAME_SIZE_MAX;
 	fuse_reply_statfs(req, &st);
+}
+
+static int add_info(void *context, struct place *place)
+{
+	struct control_info *info = context;
+	struct mount *mount = place->mount;
+
+	pthread_mutex_lock(&mount->lock);
+	info->changes += (int32_t)describe_change_count(mount);
+	if (mount->committing) {
+		info->committing = true;
+		info->done += __atomic_load_n(&mount->commit_done, __ATOMIC_RELAXED);
+		info->total += __atomic_load_n(&mount->commit_total, __ATOMIC_RELAXED);
+	}
+	pthread_mutex_unlock(&mount->lock);
+	return 0;
+}
+
+static void reply_info(fuse_req_t req)
+{
+	struct library *library = library_of(req);
+	struct control_info info = { .writable = library->options->writable };
+
+	info.status =
+		(int32_t)writers_result(library, info.message, sizeof(info.message));
+	if (writers_each(library, &library->root, add_info, &info))
+		fuse_reply_err(req, ENOMEM);
+	else
+		fuse_reply_ioctl(req, 0, &info, sizeof(info));
 }
 
 static void library_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned int command, void *arg,
@@ -412,7 +632,7 @@ static void library_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned int command, 
 			  size_t in_size, size_t out_size)
 {
 	struct session *session = fuse_req_userdata(req);
-	const struct control_info info = { .writable = 0 };
+	int32_t discard;
 
 	(void)ino;
 	(void)arg;
@@ -423,16 +643,18 @@ static void library_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned int command, 
 		fuse_reply_err(req, EPERM);
 	} else if (command == CONTROL_REPORT_TO && in_size == CONTROL_NAME_SIZE) {
 		ops_report_to(req, &session->library->lock, in);
-	} else if (command == CONTROL_INFO && out_size == sizeof(info)) {
-		fuse_reply_ioctl(req, 0, &info, sizeof(info));
-	} else if (command == CONTROL_DISCARD && in_size == sizeof(int32_t)) {
+	} else if (command == CONTROL_INFO && out_size == sizeof(struct control_info)) {
+		reply_info(req);
+	} else if (command == CONTROL_DISCARD && in_size == sizeof(discard)) {
+		memcpy(&discard, in, sizeof(discard));
+		writers_discard(session->library, discard != 0);
 		fuse_reply_ioctl(req, 0, NULL, 0);
 	} else {
 		fuse_reply_err(req, ENOTTY);
 	}
 }
 
-/* Read-only: the kernel refuses all that is not here. */
+/* Links are made nowhere. */
 const struct fuse_lowlevel_ops library_ops = {
 	.init = ops_init,
 	.lookup = library_lookup,
@@ -440,18 +662,31 @@ const struct fuse_lowlevel_ops library_ops = {
 	.forget_multi = library_ops_forget_multi,
 	.getattr = library_getattr,
 	.readlink = library_readlink,
+	.setattr = library_setattr,
 	.statfs = library_statfs,
 	.getxattr = library_getxattr,
 	.listxattr = library_listxattr,
+	.setxattr = library_setxattr,
+	.removexattr = library_removexattr,
+	.unlink = library_unlink,
+	.rmdir = library_rmdir,
+	.rename = library_rename,
+	.mkdir = library_mkdir,
+	.mknod = library_mknod,
+	.symlink = ops_symlink,
+	.link = ops_link,
 	.ioctl = library_ioctl,
 	.opendir = library_opendir,
 	.readdir = library_ops_readdir,
 	.readdirplus = library_readdirplus,
 	.releasedir = library_releasedir,
-	.fsyncdir = library_fsync,
+	.fsyncdir = library_fsyncdir,
 	.open = library_ops_open,
+	.create = library_create,
 	.read = library_read,
+	.write = library_write,
 	.flush = library_flush,
 	.release = library_release_file,
 	.fsync = library_fsync,
+	.fallocate = library_fallocate,
 };

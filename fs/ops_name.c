@@ -18,28 +18,26 @@ static void reply_edit(fuse_req_t req, struct mount *mount, int error)
 void ops_unlink(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
 	struct mount *mount;
-	struct node *folder = ops_begin(req, parent, &mount);
+	struct node *folder = ops_begin_edit(req, parent, &mount);
 
 	if (folder)
-		reply_edit(req, mount,
-			   mount->writable ? edit_unlink(mount, folder, name) : -EROFS);
+		reply_edit(req, mount, edit_unlink(mount, folder, name));
 }
 
 void ops_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
 	struct mount *mount;
-	struct node *folder = ops_begin(req, parent, &mount);
+	struct node *folder = ops_begin_edit(req, parent, &mount);
 
 	if (folder)
-		reply_edit(req, mount,
-			   mount->writable ? edit_rmdir(mount, folder, name) : -EROFS);
+		reply_edit(req, mount, edit_rmdir(mount, folder, name));
 }
 
 void ops_rename(fuse_req_t req, fuse_ino_t parent, const char *name,
 		fuse_ino_t new_parent, const char *new_name, unsigned int flags)
 {
 	struct mount *mount;
-	struct node *folder = ops_begin(req, parent, &mount), *new_folder;
+	struct node *folder = ops_begin_edit(req, parent, &mount), *new_folder;
 	int error;
 
 	if (!folder)
@@ -47,8 +45,6 @@ void ops_rename(fuse_req_t req, fuse_ino_t parent, const char *name,
 	new_folder = mount_find(mount, new_parent);
 	if (!new_folder)
 		error = -ENOENT;
-	else if (!mount->writable)
-		error = -EROFS;
 	else if (flags & ~(unsigned int)RENAME_NOREPLACE)
 		error = -EINVAL;
 	else
@@ -60,14 +56,14 @@ void ops_rename(fuse_req_t req, fuse_ino_t parent, const char *name,
 void ops_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode)
 {
 	struct mount *mount;
-	struct node *folder = ops_begin(req, parent, &mount), *node;
+	struct node *folder = ops_begin_edit(req, parent, &mount), *node;
 	struct fuse_entry_param entry;
 	int error;
 
 	(void)mode;
 	if (!folder)
 		return;
-	error = mount->writable ? edit_mkdir(mount, folder, name, &node) : -EROFS;
+	error = edit_mkdir(mount, folder, name, &node);
 	if (!error)
 		error = ops_entry(mount, node, false, &entry);
 	if (error) {
@@ -76,13 +72,6 @@ void ops_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode)
 	}
 	ops_end(req, mount);
 	fuse_reply_entry(req, &entry);
-}
-
-static void refuse_node(fuse_req_t req)
-{
-	const struct session *session = fuse_req_userdata(req);
-
-	fuse_reply_err(req, session->mount->writable ? EPERM : EROFS);
 }
 
 /* mknod of a plain file is how some tools make one; it is a create without an open. */
@@ -98,14 +87,13 @@ void ops_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
 
 	(void)device;
 	if (!S_ISREG(mode)) {
-		refuse_node(req);
+		fuse_reply_err(req, EPERM);
 		return;
 	}
-	folder = ops_begin(req, parent, &mount);
+	folder = ops_begin_edit(req, parent, &mount);
 	if (!folder)
 		return;
-	error = mount->writable ? edit_create(mount, folder, name, &entry, &alias)
-				: -EROFS;
+	error = edit_create(mount, folder, name, &entry, &alias);
 	if (!error) {
 		node = nodes_entry(&mount->nodes, &mount->overlay, &entry, folder->npy);
 		error = node ? ops_entry(mount, node, alias, &reply) : -ENOMEM;
@@ -123,7 +111,7 @@ void ops_symlink(fuse_req_t req, const char *link, fuse_ino_t parent, const char
 	(void)link;
 	(void)parent;
 	(void)name;
-	refuse_node(req);
+	fuse_reply_err(req, EPERM);
 }
 
 void ops_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t new_parent, const char *name)
@@ -131,5 +119,5 @@ void ops_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t new_parent, const char 
 	(void)ino;
 	(void)new_parent;
 	(void)name;
-	refuse_node(req);
+	fuse_reply_err(req, EPERM);
 }

@@ -69,23 +69,18 @@ void ops_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name, const char *
 		  size_t size, int flags)
 {
 	struct mount *mount;
-	struct node *node = ops_begin(req, ino, &mount);
-	int error = -EROFS;
+	struct node *node = ops_begin_edit(req, ino, &mount);
 
-	if (!node)
-		return;
-	if (mount->writable)
-		error = edit_set_attribute(mount, node, name, value, size, flags);
-	ops_fail(req, mount, error);
+	if (node)
+		ops_fail(req, mount,
+			 edit_set_attribute(mount, node, name, value, size, flags));
 }
 
 void ops_removexattr(fuse_req_t req, fuse_ino_t ino, const char *name)
 {
 	struct mount *mount;
-	struct node *node = ops_begin(req, ino, &mount);
+	struct node *node = ops_begin_edit(req, ino, &mount);
 
 	if (node)
-		ops_fail(req, mount,
-			 mount->writable ? edit_remove_attribute(mount, node, name)
-					 : -EROFS);
+		ops_fail(req, mount, edit_remove_attribute(mount, node, name));
 }

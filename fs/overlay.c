@@ -260,6 +260,18 @@ void overlay_done(struct overlay *overlay)
 	*overlay = (struct overlay) { 0 };
 }
 
+void overlay_clear(struct overlay *overlay)
+{
+	struct pack *pack = pack_ref(overlay->pack);
+	bool writable = overlay->writable;
+	uint64_t next_id = overlay->next_id;
+
+	overlay_done(overlay);
+	overlay_init(overlay, pack, writable);
+	overlay->next_id = next_id;
+	pack_unref(pack);
+}
+
 uint64_t overlay_new_id(struct overlay *overlay)
 {
 	return overlay->next_id++;

@@ -142,6 +142,9 @@ struct entry {
 
 /* @pack is referred to, until overlay_done(). */
 void overlay_init(struct overlay *overlay, struct pack *pack, bool writable);
+/* Without any edit again, which nobody refers to; numbers that were given are not given
+ * anew. */
+void overlay_clear(struct overlay *overlay);
 void overlay_done(struct overlay *overlay);
 
 /* Inode numbers: those below OVERLAY_FIRST_ID are the caller's. */

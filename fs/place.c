@@ -5,8 +5,10 @@
 #include "listing.h"
 #include "look.h"
 #include "place_text.h"
+#include "writers.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -20,12 +22,12 @@ static bool is_folder(enum place_type type)
 /* Attributes -------------------------------------------------------------------- */
 
 /* What is there on disk now where something changes under the same number. */
-static int look_again(const struct library *library, const struct place *place,
+static int look_again(struct library *library, const struct place *place,
 		      struct stat *ret_st)
 {
 	int folder, why, error = 0;
 
-	*ret_st = place->st;
+	library_state(library, place, ret_st);
 	if (place->type == PLACE_FOLDER) {
 		folder = library_folder(library, place);
 		if (folder >= 0 && fstat(folder, ret_st) < 0)
@@ -55,9 +57,10 @@ static int size_of(struct library *library, const struct place *place,
 		*ret_size = S_ISREG(on_disk->st_mode) ? on_disk->st_size : 0;
 		return 0;
 	}
-	if (place->type == PLACE_STATUS || place->type == PLACE_LINK)
-		error = place->type == PLACE_LINK ? place_target(library, place, &text)
-						  : place_status(library, &text, &size);
+	if (place->type == PLACE_LINK)
+		error = place_target(library, place, &text);
+	else if (place->type == PLACE_STATUS || place->type == PLACE_CHANGES)
+		error = place_tell(library, place, &text, &size);
 	if (!error)
 		*ret_size = (off_t)(place->type == PLACE_LINK ? strlen(text) : size);
 	free(text);
@@ -98,6 +101,41 @@ int place_attributes(struct library *library, const struct place *place,
 
 static const struct stat nothing;
 
+/* What is held of what @shown was found as, or with an error was not: it is there
+ * whatever lies there on disk. *@ret_place stays NULL without. */
+static int find_held(struct library *library, const struct place *parent,
+		     const char *name, int error, const struct shown *shown,
+		     struct place **ret_place)
+{
+	char *file = NULL;
+	struct place *place;
+	bool whole;
+
+	if (error && error != -ENOENT)
+		return error;
+	place = library_held(library, parent, error ? name : shown->file);
+	if (place && (error || shown->type != SHOWN_PACK)) {
+		/* A file that came in its place: it has the name of the pack, which may
+		 * be shown without the extension. */
+		pthread_mutex_lock(&library->lock);
+		whole = place->whole_name;
+		pthread_mutex_unlock(&library->lock);
+		if (!whole) {
+			library_unref(library, place);
+			return -ENOENT;
+		}
+	}
+	if (!place && error) {
+		if (asprintf(&file, "%s" CATALOG_EXTENSION, name) < 0)
+			return -ENOMEM;
+		place = library_held(library, parent, file);
+		free(file);
+	}
+	if (place)
+		*ret_place = place;
+	return place ? 0 : error;
+}
+
 /* In a folder of the directory. */
 static int find_in_folder(struct library *library, struct place *parent, const char *name,
 			  struct place **ret_place)
@@ -116,7 +154,9 @@ static int find_in_folder(struct library *library, struct place *parent, const c
 	if (folder < 0)
 		return folder;
 	error = catalog_find(&library->catalog, folder, name, &shown);
-	if (!error)
+	if (library->options->writable)
+		error = find_held(library, parent, name, error, &shown, ret_place);
+	if (!error && !*ret_place)
 		*ret_place = library_make(library, parent, types[shown.type], shown.file,
 					  &shown.st);
 	else if (error == -ENOENT && strcmp(name, CATALOG_LATEST) == 0 &&
@@ -174,19 +214,33 @@ struct lister {
 	struct listing *listing;
 };
 
+static int list_number(struct lister *lister, enum place_type type, const char *name,
+		       uint64_t number)
+{
+	return listing_add(lister->listing, name, strlen(name), number,
+			   is_folder(type)	? S_IFDIR
+			   : type == PLACE_LINK ? S_IFLNK
+						: S_IFREG);
+}
+
 static int list_one(struct lister *lister, enum place_type type, const char *name,
 		    const char *file, const struct stat *st)
 {
-	return listing_add(
-		lister->listing, name, strlen(name),
-		library_number(lister->library, lister->folder, type, file, st),
-		is_folder(type)	     ? S_IFDIR
-		: type == PLACE_LINK ? S_IFLNK
-				     : S_IFREG);
+	return list_number(
+		lister, type, name,
+		library_number(lister->library, lister->folder, type, file, st));
 }
 
 static int list_shown(void *context, const char *name, const struct shown *shown)
 {
+	struct lister *lister = context;
+	struct place *held = library_held(lister->library, lister->folder, shown->file);
+
+	/* Those come behind the others, with names that are known. */
+	if (held) {
+		library_unref(lister->library, held);
+		return 0;
+	}
 	return list_one(context,
 			shown->type == SHOWN_FOLDER ? PLACE_FOLDER
 			: shown->type == SHOWN_PACK ? PLACE_PACK
@@ -197,6 +251,27 @@ static int list_shown(void *context, const char *name, const struct shown *shown
 static int list_link(void *context, const char *name)
 {
 	return list_one(context, PLACE_LINK, name, name, &nothing);
+}
+
+static int list_held(void *context, struct place *place)
+{
+	struct lister *lister = context;
+	char *path, *name;
+	bool held;
+	int error;
+
+	pthread_mutex_lock(&lister->library->lock);
+	held = place->held;
+	pthread_mutex_unlock(&lister->library->lock);
+	if (!held || place->parent != lister->folder)
+		return 0;
+	path = library_path(lister->library, place, true);
+	if (!path)
+		return -ENOMEM;
+	name = strrchr(path, '/');
+	error = list_number(lister, PLACE_PACK, name ? name + 1 : path, place->id);
+	free(path);
+	return error;
 }
 
 static int list_folder(struct lister *lister)
@@ -217,6 +292,9 @@ static int list_folder(struct lister *lister)
 					 &nothing);
 		if (!error)
 			error = catalog_list(catalog, fd, list_shown, lister);
+		if (!error)
+			error = writers_each(lister->library, lister->folder, list_held,
+					     lister);
 		if (!error && catalog_has_latest(fd))
 			error = list_one(lister, PLACE_LATEST, CATALOG_LATEST,
 					 CATALOG_LATEST, &nothing);

@@ -12,6 +12,10 @@ void library_release(struct library *library, struct place *place);
 
 /* Of the open ones it is no more; place->mount is the caller's to close. Locked. */
 void shelf_take_out(struct library *library, struct place *place);
+/* The place is to stay open and to stand for its name, or need not any more. These
+ * lock. */
+void shelf_hold(struct library *library, struct place *place);
+void shelf_let_go(struct library *library, struct place *place);
 /* Nobody can find it any more. NULL accepted. */
 void shelf_close(struct mount *mount);
 

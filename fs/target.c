@@ -83,10 +83,20 @@ int target_flush(struct target *target, const struct pack *pack)
 	return error;
 }
 
+static int locked_fd(const struct target *target, const struct pack *pack)
+{
+	return target->fd >= 0 ? target->fd : bpk_reader_fd(pack->reader);
+}
+
 int target_lock(const struct target *target, const struct pack *pack, pid_t *ret_owner)
 {
 	if (!target->there)
 		return 0;
-	return lock_file(target->fd >= 0 ? target->fd : bpk_reader_fd(pack->reader),
-			 ret_owner);
+	return lock_file(locked_fd(target, pack), ret_owner);
+}
+
+void target_unlock(const struct target *target, const struct pack *pack)
+{
+	if (target->there)
+		unlock_file(locked_fd(target, pack));
 }

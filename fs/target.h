@@ -33,5 +33,6 @@ bool target_unchanged(const struct target *target);
 int target_flush(struct target *target, const struct pack *pack);
 /* Keep other writers away; see lock_file(). @pack is what is mounted. */
 int target_lock(const struct target *target, const struct pack *pack, pid_t *ret_owner);
+void target_unlock(const struct target *target, const struct pack *pack);
 
 #endif

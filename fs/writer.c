@@ -93,6 +93,16 @@ static enum status take_target(struct writer *writer)
 		       : fail(writer, STATUS_CANNOT_STAGE, -ENOMEM, "no memory");
 }
 
+/* As it was before it was taken, but for the folder. */
+static void let_go(struct writer *writer)
+{
+	struct mount *mount = writer->mount;
+
+	target_unlock(&mount->target, mount->overlay.pack);
+	free(mount->scratch_path);
+	mount->scratch_path = NULL;
+}
+
 enum status writer_take(struct writer *writer)
 {
 	struct staging *staging = &writer->mount->staging;
@@ -107,8 +117,10 @@ enum status writer_take(struct writer *writer)
 			    "%s: cannot stage edits in %s: %s", writer->given,
 			    writer->staging_path, strerror(-error));
 	status = take_target(writer);
-	if (status)
+	if (status) {
 		staging_leave(staging);
+		let_go(writer);
+	}
 	return status;
 }
 
@@ -163,13 +175,16 @@ enum status writer_bring_back(struct writer *writer, size_t *ret_count)
 		error = journal_replay(mount, &count);
 	if (error || state == JOURNAL_FOREIGN || state == JOURNAL_UNBORN ||
 	    (state == JOURNAL_NONE && listed)) {
+		overlay_clear(&mount->overlay);
 		staging_close(&mount->staging, false);
+		let_go(writer);
 		return tell_left(writer, error, state);
 	}
 	unlink(mount->scratch_path);
 	if (state == JOURNAL_NONE)
 		staging_clear(&mount->staging);
 	unlinkat(mount->staging.dir_fd, STAGING_KEPT, 0);
+	mount->is_writer = true;
 	*ret_count = count;
 	snprintf(writer->message, sizeof(writer->message),
 		 "%s: %zu edit%s that %s not committed %s back; see .bpkfs/changes",

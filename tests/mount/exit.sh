@@ -18,7 +18,6 @@ cannot 10 'no/such' 'the mount point cannot be made' "$pack" "$T/no/such/place"
 
 cannot 11 'nothing\.bpk' 'no such pack' "$T/nothing.bpk" "$mnt"
 cannot 11 'nothing' 'no such pack without extension' "$T/nothing" "$mnt"
-cannot 1 'director' 'the pack to write to is a folder' -o rw "$T" "$mnt"
 mkfifo "$T/fifo"
 cannot 11 'fifo' 'the pack is a pipe' "$T/fifo" "$mnt"
 cannot 11 'nothing' 'a mount point is not made for nothing' "$T/nothing" "$T/never"

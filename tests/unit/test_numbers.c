@@ -265,7 +265,7 @@ Test(numbers, alone)
 /* The largest pack there can be: 100 000 entries, with a name as long as the metadata. */
 Test(numbers, largest)
 {
-	const struct numbers numbers = { 77, UINT64_C(1) << 62, 17, 27 };
+	const struct numbers numbers = { 77, UINT64_C(1) << 62, 17, 27, false };
 	const uint64_t count = UINT64_C(1) << (4 + 17 + 27);
 	const uint64_t indexes[] = { 0, 1, 65535, 65536, 99999 };
 	const size_t sizes[] = { 1, 2, (1 << 26) - 1, 1 << 26, (1 << 27) - 1 };
