@@ -150,7 +150,8 @@ static void print_status(const struct told *told, const struct bpk_appender *pat
 	fprintf(told->out, ",\"open\":%zu", library_open_count(told->library));
 	if (told->library->options->writable) {
 		fputs(",\"packs\":[", told->out);
-		fwrite(told->packs.data, 1, told->packs.size, told->out);
+		if (told->packs.size)
+			fwrite(told->packs.data, 1, told->packs.size, told->out);
 		putc(']', told->out);
 	}
 	fputs("}\n", told->out);
