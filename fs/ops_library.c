@@ -614,15 +614,24 @@ static int add_info(void *context, struct place *place)
 	return 0;
 }
 
-static void reply_info(fuse_req_t req)
+/* Of what is in the folder. */
+static void reply_info(fuse_req_t req, fuse_ino_t ino)
 {
 	struct library *library = library_of(req);
 	struct control_info info = { .writable = library->options->writable };
+	struct place *place = library_pack_place(library, ino);
+	int error;
 
-	info.status =
-		(int32_t)writers_result(library, info.message, sizeof(info.message));
-	if (writers_each(library, &library->root, add_info, &info))
-		fuse_reply_err(req, ENOMEM);
+	if (!place)
+		place = begin(req, ino);
+	if (!place)
+		return;
+	info.status = (int32_t)writers_result(library, place, info.message,
+					      sizeof(info.message));
+	error = writers_each(library, place, add_info, &info);
+	end(req, place);
+	if (error)
+		fuse_reply_err(req, -error);
 	else
 		fuse_reply_ioctl(req, 0, &info, sizeof(info));
 }
@@ -634,7 +643,6 @@ static void library_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned int command, 
 	struct session *session = fuse_req_userdata(req);
 	int32_t discard;
 
-	(void)ino;
 	(void)arg;
 	(void)fi;
 	(void)flags;
@@ -644,7 +652,7 @@ static void library_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned int command, 
 	} else if (command == CONTROL_REPORT_TO && in_size == CONTROL_NAME_SIZE) {
 		ops_report_to(req, &session->library->lock, in);
 	} else if (command == CONTROL_INFO && out_size == sizeof(struct control_info)) {
-		reply_info(req);
+		reply_info(req, ino);
 	} else if (command == CONTROL_DISCARD && in_size == sizeof(discard)) {
 		memcpy(&discard, in, sizeof(discard));
 		writers_discard(session->library, discard != 0);

@@ -161,7 +161,8 @@ static int tell_status(struct told *told)
 {
 	struct bpk_appender path = { 0 }, quoted = { 0 };
 	char message[CONTROL_MESSAGE_SIZE];
-	enum status last = writers_result(told->library, message, sizeof(message));
+	enum status last = writers_result(told->library, &told->library->root, message,
+					  sizeof(message));
 	int error = writers_each(told->library, &told->library->root, tell_pack, told);
 
 	bpk_json_string(&path, told->library->path, strlen(told->library->path));

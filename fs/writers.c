@@ -272,16 +272,17 @@ static enum status end_summary(struct summary *summary)
 	return summary->status;
 }
 
-enum status writers_result(struct library *library, char *message, size_t size)
+enum status writers_result(struct library *library, const struct place *top,
+			   char *message, size_t size)
 {
 	struct summary summary = { .message = message, .size = size };
 	int error;
 
 	message[0] = '\0';
-	error = writers_each(library, &library->root, add_result, &summary);
+	error = writers_each(library, top, add_result, &summary);
 	summary.minor = true;
 	if (!error)
-		error = writers_each(library, &library->root, add_result, &summary);
+		error = writers_each(library, top, add_result, &summary);
 	if (!error)
 		return end_summary(&summary);
 	snprintf(message, size, "%s", strerror(-error));

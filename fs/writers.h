@@ -33,9 +33,11 @@ int writers_each(struct library *library, const struct place *top,
 int writers_commit(struct library *library, const struct place *top,
 		   void (*done)(void *context, int error), void *context);
 
-/* How the last commit of each went, in one status, of which those that lost the edits
- * from sight come first, and one line of text, empty when all went well. */
-enum status writers_result(struct library *library, char *message, size_t size);
+/* How the last commit of each at @top and below went: one status, of which those come
+ * first that left all edits out of a pack, and one line of text, empty when all went
+ * well. */
+enum status writers_result(struct library *library, const struct place *top,
+			   char *message, size_t size);
 /* The same, of a commit of all when nobody else uses the library any more. Each that
  * failed is a line of the log. */
 enum status writers_commit_at_unmount(struct library *library,

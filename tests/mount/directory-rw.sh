@@ -34,6 +34,12 @@ cannot 10 'hide .*above/run from its own' 'over a folder above it' -o rw "$T/abo
 cannot 10 'hide .*above/run from its own' 'over the staging folder' -o "rw,staging=$T/above/run" "$dir" "$T/above"
 cannot 21 'none.*no such' 'a staging folder that is not there' -o "rw,staging=$T/none" "$dir" "$mnt"
 
+mkdir "$dir/here"
+mounted 'inside itself' -o rw "$dir" "$dir/here"
+ok 'inside itself: an edit' put "$dir/here/a/scalars/x" 0.5
+unmount 'inside itself: is committed' "$dir/here"
+is 'inside itself: to the pack' "$(differ "$dir/a.bpk")" 'M scalars x '
+
 # To look takes nothing -------------------------------------------------------------
 
 start look
@@ -201,6 +207,7 @@ ok 'others: another edit' put "$mnt/d/scalars/lr" 0.5
 "$BPKFS" --commit "$mnt" 2>"$T/told"
 is 'others: --commit' "$? $(wc -l <"$T/told")" '23 1'
 like 'others: what changed is told' "$(cat "$T/told")" 'a\.bpk: not committed: .*changed on disk.*; .*b\.bpk: not committed'
+ok 'others: --commit of one that is well' "$BPKFS" --commit "$mnt/d"
 is 'others: what did not is committed' "$(differ "$dir/d.bpk")" 'M scalars lr '
 is 'others: status tells both' "$(status '[.last_status,.dirty,[.packs[]|[.path,.dirty,.last_status]]]')" \
     '[23,true,[["a",true,23],["b",true,23],["d",false,0]]]'
