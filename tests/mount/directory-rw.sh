@@ -224,8 +224,12 @@ refused 'others: but it is not edited' busy put "$mnt/a/scalars/x" 0.5
 like 'others: why' "$(status '.packs[0].refused')" 'the pack is another one now.*--discard .*a.bpk'
 cp "$T/base.bpk" "$dir/new.bpk"
 ok 'others: a new one can be' put "$mnt/new/scalars/lr" 0.5
-unmount 'others: unmount' "$mnt"
 ok 'others: dropped' "$BPKFS" --discard "$dir/a.bpk"
+mounted 'others: it is not locked' -o rw "$dir/a.bpk" "$T/alone"
+unmount 'others: unmount' "$T/alone"
+ok 'others: then it can be edited' put "$mnt/a/scalars/x" 0.5
+unmount 'others: unmount' "$mnt"
+is 'others: committed' "$(differ "$dir/a.bpk")" 'M scalars x '
 ok 'others: dropped, too' "$BPKFS" --discard "$dir/b.bpk"
 is 'others: nothing stays' "$(staging_folders)" ''
 
@@ -243,6 +247,16 @@ replace "$dir/c.bpk"
 unmount 'codes: what is lost comes first' "$mnt" 23 'c\.bpk: not committed.*; .*a\.bpk: committed, but 1 invalid'
 is 'codes: what is well' "$(differ "$dir/b.bpk")" 'M scalars x '
 rm -rf "$dir"/.*.bpkfs
+packs=$(seq -f 'p%g' 30) start more
+ok 'more: edits' bash -c 'for n in $(seq 30); do echo 0.5 >"$0/p$n/scalars/x" || exit 1; done' "$mnt"
+for n in $(seq 29); do replace "$dir/p$n.bpk"; done
+"$BPKFS" --commit "$mnt" 2>"$T/told"
+is 'more: --commit' "$? $(wc -l <"$T/told") $(differ "$dir/p30.bpk")" '23 1 M scalars x '
+like 'more: than can be told in a line' "$(cat "$T/told")" 'p1\.bpk: not committed.*; and [0-9]+ more: see the log$'
+[ "$BPKFS_MODE" != foreground ] ||
+    is 'more: the log has all' "$(grep -c 'not committed' "${logs[$mnt]}.err")" 29
+ok 'more: are dropped' "$BPKFS" --discard "$mnt"
+daemon_ended "$mnt"
 
 if is_root && tmpfs "$T/full" size=9m; then
     packs='a c' start full
@@ -321,6 +335,19 @@ is 'left: brings that back' "$(cat "$mnt/a/scalars/lr" "$mnt/a/scalars/delta"; j
 exec 7<&-
 unmount 'left: unmount' "$mnt"
 is 'left: committed' "$(differ "$dir/a.bpk")" 'M scalars delta M scalars lr M scalars x '
+
+# A journal that cannot be read to its end leaves the pack as it is.
+mounted 'damaged: mounted' -o rw "$dir" "$mnt"
+ok 'damaged: edits' bash -c 'cd "$0/b" && echo 0.125 >scalars/lr && printf 12345678 >tensors/steps && sync scalars/lr' "$mnt"
+kill_mount
+rm "$dir"/.b.bpk.bpkfs/[0-9]*
+mounted 'damaged: again' -o rw "$dir" "$mnt"
+is 'damaged: the pack is what it was' "$(cat "$mnt/b/scalars/lr" "$mnt/b/scalars/x") $(changes)" $'0.001\n0.5 '
+refused 'damaged: an edit' "$ENOENT" put "$mnt/b/scalars/lr" 0.25
+is 'damaged: and still is' "$(cat "$mnt/b/scalars/lr" "$mnt/b/scalars/x") $(changes)" $'0.001\n0.5 '
+like 'damaged: why' "$(getfattr --absolute-names --only-values -n user.bpk.error "$mnt/b")" 'cannot be read: .*--discard .*b.bpk'
+unmount 'damaged: unmount' "$mnt"
+ok 'damaged: dropped' "$BPKFS" --discard "$dir/b.bpk"
 
 # --discard, signals, staging= -----------------------------------------------------------
 
