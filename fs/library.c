@@ -395,14 +395,6 @@ struct place *library_held(struct library *library, const struct place *parent,
 	return place;
 }
 
-void library_state(struct library *library, const struct place *place,
-		   struct stat *ret_st)
-{
-	pthread_mutex_lock(&library->lock);
-	*ret_st = place->st;
-	pthread_mutex_unlock(&library->lock);
-}
-
 /* Of a mount that keeps nodes for it, which is entered. */
 static void forget_node(struct library *library, struct mount *mount, uint64_t number,
 			uint64_t lookups)

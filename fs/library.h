@@ -56,10 +56,7 @@ struct place {
 	enum place_type type;
 	struct place *parent; /* owned reference; NULL for the root */
 	char *name;	      /* on disk, where it is there */
-
-	/* Of a pack: of the very file. Constant, but for one that is held, which goes on
-	 * as the file of its last commit. */
-	struct stat st;
+	struct stat st;	      /* of a pack: of the very file, as it was opened first */
 
 	uint64_t lookups; /* what the kernel was told and has not forgotten */
 	unsigned refs;	  /* places below, handles, requests */
@@ -191,9 +188,6 @@ struct place *library_pack_place(struct library *library, uint64_t number);
 /* What is held of the file @name in @parent, with a reference; or NULL. */
 struct place *library_held(struct library *library, const struct place *parent,
 			   const char *name);
-/* A copy of what was known of the file when it was looked at last. */
-void library_state(struct library *library, const struct place *place,
-		   struct stat *ret_st);
 /* "a/b/c" below the directory, malloc'd; NULL without memory. @shown: as it was told to
  * the kernel, or else as it is on disk. */
 char *library_path(struct library *library, const struct place *place, bool shown);

@@ -22,12 +22,12 @@ static bool is_folder(enum place_type type)
 /* Attributes -------------------------------------------------------------------- */
 
 /* What is there on disk now where something changes under the same number. */
-static int look_again(struct library *library, const struct place *place,
+static int look_again(const struct library *library, const struct place *place,
 		      struct stat *ret_st)
 {
 	int folder, why, error = 0;
 
-	library_state(library, place, ret_st);
+	*ret_st = place->st;
 	if (place->type == PLACE_FOLDER) {
 		folder = library_folder(library, place);
 		if (folder >= 0 && fstat(folder, ret_st) < 0)

@@ -174,16 +174,6 @@ struct request {
 	void *context;
 };
 
-/* The place is that of the new file now. */
-static void follow(struct library *library, struct place *place)
-{
-	pthread_mutex_lock(&library->lock);
-	pthread_mutex_lock(&place->mount->lock);
-	place->st = place->mount->overlay.pack->stat;
-	pthread_mutex_unlock(&place->mount->lock);
-	pthread_mutex_unlock(&library->lock);
-}
-
 static void serve_request(void *context)
 {
 	struct request *request = context;
@@ -197,7 +187,6 @@ static void serve_request(void *context)
 		/* The room of one may be needed for the next. */
 		pack_unref(old);
 		error = commit_and_tell(place->mount, &old);
-		follow(request->library, place);
 		if (!first)
 			first = error;
 	}

@@ -100,6 +100,11 @@ is 'commit: status' "$(status '[.dirty,.changes,.last_status,.last_error,[.packs
     '[true,4,0,null,[["a",true,1,"idle"],["sub/inner",true,1,"idle"],["x.y",true,2,"idle"]]]'
 like 'commit: --status' "$("$BPKFS" --status "$mnt")" '^M  a/scalars/x'
 is 'commit: a staging folder for each' "$(staging_folders | sed "s|$dir/||" | tr '\n' ' ')" '.a.bpk.bpkfs .x.y.bpk.bpkfs sub/.inner.bpk.bpkfs '
+# What is removed and forgotten is nowhere any more.
+ok 'commit: one that comes and goes' bash -c 'cp "$0/a/tensors/steps" "$0/a/tensors/new" && rm "$0/a/tensors/new"' "$mnt"
+gone() { [ ! -e "$dir/.a.bpk.bpkfs/0" ]; }
+for _ in $(seq 100); do gone || ls "$mnt/a/tensors" >/dev/null; done
+ok 'commit: leaves no bytes behind' gone
 ok 'commit: fsync in one pack' sync "$mnt/a/scalars"
 is 'commit: is that pack alone' "$(differ "$dir/a.bpk")$(differ "$dir/sub/inner.bpk")$(changes)" \
     'M scalars x D  x.y/tensors/steps M  sub/inner/tensors/big R  x.y/tensors/mask -> x.y/tensors/m '
@@ -330,21 +335,22 @@ ok 'left: and fsynced' sync "$T/alone/scalars/lr"
 kill -9 "${pids[$T/alone]}"
 daemon_ended "$T/alone"
 fusermount3 -u "$T/alone" 2>/dev/null || umount -l "$T/alone"
-ok 'left: an edit here' put "$mnt/a/scalars/delta" 7
-is 'left: brings that back' "$(cat "$mnt/a/scalars/lr" "$mnt/a/scalars/delta"; jq .scalars.lr.value "$mnt/a/pack.json")" $'0.125\n7\n0.125'
+refused 'left: an edit here' "$ENOTSUP" setfattr -n user.other -v 1 "$mnt/a/scalars/lr"
+is 'left: brings that back, whether it is good' "$(cat "$mnt/a/scalars/lr"; jq .scalars.lr.value "$mnt/a/pack.json")" $'0.125\n0.125'
+ok 'left: another' put "$mnt/a/scalars/delta" 7
 exec 7<&-
 unmount 'left: unmount' "$mnt"
 is 'left: committed' "$(differ "$dir/a.bpk")" 'M scalars delta M scalars lr M scalars x '
 
 # A journal that cannot be read to its end leaves the pack as it is.
 mounted 'damaged: mounted' -o rw "$dir" "$mnt"
-ok 'damaged: edits' bash -c 'cd "$0/b" && echo 0.125 >scalars/lr && printf 12345678 >tensors/steps && sync scalars/lr' "$mnt"
+ok 'damaged: edits' bash -c 'cd "$0/b" && echo 0.125 >scalars/lr && printf x | dd of=tensors/big conv=notrunc && printf 12345678 >tensors/steps && sync scalars/lr' "$mnt"
 kill_mount
-rm "$dir"/.b.bpk.bpkfs/[0-9]*
+rm "$dir/.b.bpk.bpkfs/1"
 mounted 'damaged: again' -o rw "$dir" "$mnt"
-is 'damaged: the pack is what it was' "$(cat "$mnt/b/scalars/lr" "$mnt/b/scalars/x") $(changes)" $'0.001\n0.5 '
+is 'damaged: the pack is what it was' "$(cat "$mnt/b/scalars/lr"; head -c1 "$mnt/b/tensors/big" | cmp - <(head -c1 "$mnt/a/tensors/big")) $(changes)" '0.001 '
 refused 'damaged: an edit' "$ENOENT" put "$mnt/b/scalars/lr" 0.25
-is 'damaged: and still is' "$(cat "$mnt/b/scalars/lr" "$mnt/b/scalars/x") $(changes)" $'0.001\n0.5 '
+is 'damaged: and still is' "$(cat "$mnt/b/scalars/lr"; head -c1 "$mnt/b/tensors/big" | cmp - <(head -c1 "$mnt/a/tensors/big")) $(changes)" '0.001 '
 like 'damaged: why' "$(getfattr --absolute-names --only-values -n user.bpk.error "$mnt/b")" 'cannot be read: .*--discard .*b.bpk'
 unmount 'damaged: unmount' "$mnt"
 ok 'damaged: dropped' "$BPKFS" --discard "$dir/b.bpk"
@@ -420,7 +426,7 @@ mounted 'many: a directory of 300' -o rw "$dir" "$mnt"
 cd "$mnt/p2/tensors" || exit 1
 exec 7<"$mnt/p1/tensors/e"
 ok 'many: some are edited' bash -c 'for n in 3 4 5; do echo 9 >"$0/p$n/scalars/epoch"; done' "$mnt"
-numbers=$(stat -c %i "$mnt/p9" "$mnt/p9/tensors/encoder/layer1/weight" "$mnt/p9/npy" .)
+numbers=$(stat -c %i "$mnt/p9" "$mnt/p9/tensors/encoder/layer1/weight" "$mnt/p9/npy" "$mnt/p9/tensors/encoder" .)
 memory() { awk '/RssAnon/ { print $2 }' "/proc/${pids[$mnt]}/status"; }
 whole() { find "$mnt" -type f ! -path '*/.bpkfs/*' | sort | xargs cat | sha256sum; }
 first=$(whole)
@@ -437,7 +443,7 @@ else
     ok "many: memory stays ($before kB, $grown more)" test "$grown" -lt 2000
 fi
 is 'many: what is in use stays' "$(wc -c <&7) $(ls | tr '\n' ' ')" '3 e encoder '
-is 'many: numbers are the same' "$(stat -c %i "$mnt/p9" "$mnt/p9/tensors/encoder/layer1/weight" "$mnt/p9/npy" .)" "$numbers"
+is 'many: numbers are the same' "$(stat -c %i "$mnt/p9" "$mnt/p9/tensors/encoder/layer1/weight" "$mnt/p9/npy" "$mnt/p9/tensors/encoder" .)" "$numbers"
 is 'many: edits stay' "$(cat "$mnt"/p{3,4,5}/scalars/epoch | tr '\n' ' ')" '9 9 9 '
 is 'many: nothing else is taken' "$(staging_folders | wc -l)" 3
 cd "$T" || exit 1
