@@ -172,8 +172,10 @@ class Rows:
 
     # Reading -------------------------------------------------------------------
 
-    def read(self, name, words, view="tensors", against="pread of the pack"):
-        """First and second time through one mount. words come before the file."""
+    def read(self, name, words, view="tensors", against="pread of the pack", plain=None,
+             options=()):
+        """First and second time through one mount. words come before the file; plain,
+        where given, before the pack. options are bpkfs's."""
         @contextlib.contextmanager
         def prepare():
             made = self.model(model.one, self.options.size)
@@ -184,17 +186,18 @@ class Rows:
             }[view]
 
             def measure(peer, image, at):
-                with peer.mounted(image, at):
+                with peer.mounted(image, at, *options):
                     file = os.path.join(at, path)
                     end = os.path.getsize(file) if view != "tensors" else size
                     return sum((self.timed(*words, file, 0, end) for _ in range(2)), ())
 
             def native():
-                return sum((self.timed(*words, made.pack, off, size) for _ in range(2)), ())
+                return sum((self.timed(*(plain or words), made.pack, off, size)
+                            for _ in range(2)), ())
 
             native()  # the page cache has the pack from here on
             yield self.sides(native, measure, made,
-                             None if view == "tensors" else [self.bpkfs])
+                             None if view == "tensors" and not options else [self.bpkfs])
 
         return Experiment([Row(f"{name}, 1st", against), Row(f"{name}, 2nd", against)],
                           prepare, self.options.size * 5)
@@ -378,7 +381,11 @@ def experiments(rows):
         yield rows.read(f"read {size} KiB", ("read", size << 10, 1))
     yield rows.read("read stdio 4 KiB", ("stdio",), against="stdio on the pack")
     yield rows.read("read 256 KiB, 4 readers", ("read", 256 << 10, 4))
-    yield rows.read("shared mmap scan", ("map",), against="the same of the pack")
+    yield rows.read("shared mmap scan", ("map",), against="pread of the pack",
+                    plain=("read", 256 << 10, 1))
+    for size in 4, 256:
+        yield rows.read(f"read {size} KiB, writable mount", ("read", size << 10, 1),
+                        options=("-o", "rw"))
     yield rows.read("pack.safetensors, read 256 KiB", ("read", 256 << 10, 1), "safetensors")
     yield rows.read("npy/, read 256 KiB", ("read", 256 << 10, 1), "npy")
     yield rows.cold()
