@@ -378,12 +378,12 @@ with open(sys.argv[1], "r+b") as file:
     sys.stdin.read()
     os._exit(0)' "$mnt/b/tensors/big" 7>&-; }
 read -r line <&"${mapper[0]}"
-to=${mapper[1]} mapper=$mapper_PID
+to=${mapper[1]} pid=$mapper_PID
 is 'signal: a mapping' "$line" mapped
 kill "${pids[$mnt]}"
 daemon_ended "$mnt"
 exec 7>&- {to}>&-
-wait "$mapper"
+wait "$pid"
 is 'signal: all is committed, mappings too' "$(differ "$dir/a.bpk")$(differ "$dir/b.bpk")" 'M scalars x M scalars x M tensors big '
 [ "$BPKFS_MODE" != foreground ] || is 'signal: the exit status' "$fg_status" 0
 
