@@ -19,6 +19,7 @@ build     pc:libcbor                     libcbor-dev
 mount     cmd:fusermount3                fuse3
 mount     cmd:getfattr                   attr
 mount     cmd:findmnt                    util-linux
+test      cmd:g++                        g++
 test      pc:criterion                   libcriterion-dev
 test      cmd:python3                    python3
 test      numpy                          python3-numpy
