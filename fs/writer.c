@@ -124,7 +124,19 @@ enum status writer_take(struct writer *writer)
 	return status;
 }
 
+void writer_leave(struct writer *writer)
+{
+	staging_close(&writer->mount->staging, true);
+	let_go(writer);
+	writer->mount->is_writer = false;
+}
+
 /* What is left of an earlier mount --------------------------------------------- */
+
+bool writer_has_folder(const struct writer *writer)
+{
+	return faccessat(AT_FDCWD, writer->staging_path, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
 
 bool writer_has_left(const struct writer *writer)
 {

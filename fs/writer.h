@@ -26,7 +26,9 @@ struct writer {
 /* The paths, from that of the target; @folder is that of -o staging or NULL. 0, or -1
  * with errno. writer_done() takes what is half made. */
 int writer_find(struct writer *writer, const char *folder);
-/* Is there a folder that may have edits of an earlier mount? */
+/* Is there a staging folder of an earlier mount, or of another one that goes on; and may
+ * it have edits? */
+bool writer_has_folder(const struct writer *writer);
 bool writer_has_left(const struct writer *writer);
 /* The staging folder, with the locks of a writer. In the process that serves; locked,
  * where it serves already. */
@@ -34,6 +36,8 @@ enum status writer_take(struct writer *writer);
 /* What an earlier mount left there comes back, or may go; *@ret_count edits came back,
  * which message tells. The folder is closed if it fails. Likewise. */
 enum status writer_bring_back(struct writer *writer, size_t *ret_count);
+/* Nothing came back and nothing was edited: it is no writer, and the folder goes. */
+void writer_leave(struct writer *writer);
 void writer_done(struct writer *writer); /* twice, too */
 
 /* The mode of a new file for the edits of @pack: the pack's, less the umask, as cp(1) has

@@ -45,13 +45,16 @@ static int take(const struct library *library, struct mount *mount, bool is_new)
 	if (!writer.error && !status)
 		status = writer_bring_back(&writer, &count);
 	if (writer.error) {
-		/* Whom another one has is only looked at so far. */
-		refuse(mount, writer.message, is_new && status == STATUS_IN_USE);
+		/* It is only looked at so far. */
+		refuse(mount, writer.message,
+		       is_new && (status == STATUS_IN_USE || !writer_has_left(&writer)));
 	} else {
 		free(mount->refusal);
 		mount->refusal = NULL;
 		if (count)
 			log_line("%s", writer.message);
+		else if (is_new)
+			writer_leave(&writer);
 	}
 	/* What was restored, or was and is not, is not what it was. */
 	if (!is_new && (count || writer.error))
@@ -64,7 +67,7 @@ void writers_bring_back(const struct library *library, struct mount *mount)
 {
 	struct writer writer = { .mount = mount };
 
-	if (writer_find(&writer, library->staging) == 0 && writer_has_left(&writer))
+	if (writer_find(&writer, library->staging) == 0 && writer_has_folder(&writer))
 		(void)take(library, mount, true);
 	writer_done(&writer);
 }

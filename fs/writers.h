@@ -19,7 +19,8 @@
 #define CONTROL_MESSAGE_SIZE 2000
 
 /* What has been left of an earlier mount comes back, of a pack that is just opened and
- * that nobody else knows; else nothing is made or locked. */
+ * that nobody else knows, or goes if no edit is in it; nothing is made, and nothing stays
+ * locked without an edit. */
 void writers_bring_back(const struct library *library, struct mount *mount);
 
 /* Have @fn done with each pack that is held, or was refused an edit, and is @top or below

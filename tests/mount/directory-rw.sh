@@ -325,6 +325,18 @@ mounted 'killed: once more' -o rw "$dir" "$mnt"
 is 'killed: it is still there' "$(cat "$mnt/a/scalars/x")" 0.5
 unmount 'killed: committed' "$mnt"
 is 'killed: all is in the packs' "$(differ "$dir/a.bpk")$(differ "$dir/b.bpk")$(staging_folders)" 'M scalars x M scalars x '
+# What nobody fsynced is of no use to anybody: it goes when the pack is looked into, which
+# makes no writer of who looks.
+mounted 'lost: mounted' -o rw "$dir" "$mnt"
+ok 'lost: an edit that nobody fsyncs' bash -c 'head -c 3000000 /dev/zero >"$0/b/tensors/big"' "$mnt"
+kill_mount
+is 'lost: its bytes are there' "$(staging_folders)" "$dir/.b.bpk.bpkfs"
+mounted 'lost: mounted again' -o rw "$dir" "$mnt"
+is 'lost: who looks has the pack, and they go' "$(cat "$mnt/b/scalars/x") $(changes)$(staging_folders)" '0.5 '
+mounted 'lost: another may edit it' -o rw "$dir/b.bpk" "$T/alone"
+refused 'lost: and this one not' busy put "$mnt/b/scalars/x" 0.25
+unmount 'lost: unmount' "$T/alone"
+unmount 'lost: unmount' "$mnt"
 # Left by another mount while this one has the pack open.
 mounted 'left: mounted' -o rw "$dir" "$mnt"
 exec 7<"$mnt/a/metadata"
