@@ -16,6 +16,17 @@ mounted 'mounted again' "$pack" "$mnt"
 is 'with the last bytes' "$(sum <"$mnt/tensors/big")" "$want"
 unmount 'unmounted' "$mnt"
 
+# Anything at all, against a model. BPKFS_TEST_EDITS: how much of it.
+fresh any
+mounted 'a writable mount' -o rw "$pack" "$mnt"
+for seed in ${BPKFS_TEST_SEEDS:-1 $((RANDOM + 1000))}; do
+    : >"$mnt/tensors/any"
+    is "anything, seed $seed" "$(handles "$mnt/tensors/any" "$mnt/npy/any.npy" \
+        "$seed" "${BPKFS_TEST_EDITS:-150}")" ''
+    rm "$mnt/tensors/any"
+done
+unmount 'commit' "$mnt"
+
 # The kernel is told to drop pages when somebody else may have them, and only then.
 notices() { grep -c 'NOTIFY: code=2' "${logs[$mnt]}.err"; }
 if [ "$BPKFS_MODE" = foreground ] && awk '/^INIT:/ { exit !($2 >= 7.39) }' <<<"INIT: $(

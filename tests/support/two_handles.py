@@ -2,8 +2,10 @@
 """A file that several handles have open, and the ways in which bytes get into it: what
 one writes, the others see at once, and nothing that was written is lost.
 
-    two_handles.py FILE NPY     a tensor of 3 000 000 bytes on a writable mount, and
-                                the same in npy/
+    two_handles.py FILE NPY [SEED COUNT]     a tensor of 3 000 000 bytes on a writable
+                                             mount, and the same in npy/
+
+With a seed: so many steps of anything, of a tensor whose shape follows its length.
 
 Says what is wrong, a line for each; nothing when all is well.
 """
@@ -193,8 +195,104 @@ def sizes_are_seen(path):
     os.close(reader)
 
 
+def anything(path, npy, seed, count):
+    """Whatever comes, by any of some handles: after each step all of them, mappings, both
+    names and stat(2) show what a model has."""
+    rng = random.Random(seed)
+    room = 1 << 17
+    handles = []  # descriptor, mode, mapping
+    model = bytearray()
+    os.truncate(path, 0)
+
+    def put(at, data):
+        if at > len(model):
+            model.extend(bytes(at - len(model)))
+        model[at:at + len(data)] = data
+
+    def show(step):
+        got = [content(path), content(npy)[len(content(npy)) - len(model):]]
+        got += [os.pread(fd, 2 * room, 0) for fd, mode, _ in handles if mode != os.O_WRONLY]
+        got += [view[:len(model)] for _, _, view in handles if view and len(view) >= len(model)]
+        for k, one in enumerate(got):
+            check(f"seed {seed}, {step}, view {k}", one, bytes(model))
+        sizes = [os.fstat(fd).st_size for fd, _, _ in handles] + [os.stat(path).st_size]
+        check(f"seed {seed}, {step}, sizes", sizes, [len(model)] * len(sizes))
+
+    def send(fd, at, data):
+        source = os.memfd_create("source")
+        os.write(source, data)
+        os.lseek(fd, at, os.SEEK_SET)
+        done = 0
+        while done < len(data):
+            done += os.sendfile(fd, source, done, len(data) - done)
+        os.close(source)
+
+    def step(number):
+        what = rng.choice(["open", "open", "close", "write", "write", "send", "truncate", "map",
+                           "store", "touch", "sync", "commit", "npy"])
+        at = rng.randrange(room)
+        data = rng.randbytes(rng.choice([1, 7, 4096, 5000, 70000]))
+        writers = [fd for fd, mode, _ in handles if mode != os.O_RDONLY]
+        mapped = [view for _, mode, view in handles if view and mode == os.O_RDWR]
+        if what == "open" and len(handles) < 6:
+            mode = rng.choice([os.O_RDONLY, os.O_WRONLY, os.O_RDWR])
+            handles.append([os.open(path, mode), mode, None])
+        elif what == "close" and handles:
+            os.close(handles.pop(rng.randrange(len(handles)))[0])
+        elif what == "write" and writers:
+            os.pwrite(rng.choice(writers), data, at)
+            put(at, data)
+        elif what == "send" and writers:
+            send(rng.choice(writers), at, data)
+            put(at, data)
+        elif what == "truncate":
+            os.truncate(rng.choice([path, *writers]), at)
+            put(at, b"")
+            del model[at:]
+        elif what == "map" and model and handles:
+            handle = rng.choice(handles)
+            if handle[1] != os.O_WRONLY and not handle[2]:
+                write = mmap.PROT_WRITE if handle[1] == os.O_RDWR else 0
+                handle[2] = mmap.mmap(handle[0], len(model), mmap.MAP_SHARED,
+                                      mmap.PROT_READ | write)
+        elif what == "store" and mapped and model:
+            view = rng.choice(mapped)
+            end = min(len(view), len(model))
+            at %= end
+            data = data[:end - at]
+            view[at:at + len(data)] = data
+            view.flush()
+            put(at, data)
+        elif what == "touch":
+            os.utime(path, ns=(0, rng.choice([1, 2]) * 10 ** 9))
+        elif what == "sync" and handles:
+            os.fsync(rng.choice(handles)[0])
+        elif what == "commit" and number % 4 == 0:
+            folder = os.open(os.path.dirname(path), os.O_RDONLY)
+            os.fsync(folder)
+            os.close(folder)
+        elif what == "npy" and not writers and model:
+            whole = bytearray(content(npy))
+            at %= len(model)
+            data = data[:len(model) - at]
+            start = len(whole) - len(model) + at
+            whole[start:start + len(data)] = data
+            with open(npy, "r+b") as file:
+                file.write(whole)
+            put(at, data)
+        return what
+
+    for number in range(count):
+        show(f"step {number}, {step(number)}")
+    for fd, _, _ in handles:
+        os.close(fd)
+
+
 def main():
-    path, npy = sys.argv[1:]
+    path, npy = sys.argv[1:3]
+    if len(sys.argv) > 3:
+        anything(path, npy, int(sys.argv[3]), int(sys.argv[4]))
+        return
     with open(path, "r+b") as file:
         file.truncate(0)
         file.truncate(3000000)
