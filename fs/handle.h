@@ -13,7 +13,6 @@ struct handle {
 	struct node *node;
 	bool writer;
 	uint64_t trusted;	   /* see trust.h */
-	bool direct;		   /* what it writes goes past the kernel's page cache */
 	struct rendered *rendered; /* NODE_RENDERED: the node's, opened */
 	char *text;		   /* .bpkfs/status and changes, as they were at open */
 	size_t text_size;

@@ -36,8 +36,9 @@ struct control_info {
 /* Nothing is to be committed at unmount (1), or it is after all (0). */
 #define CONTROL_DISCARD _IOW('b', 3, int32_t)
 
-/* Since Linux 6.6 a write past the page cache takes what it overwrites out of it. */
-#define OPS_MINOR_WRITE_DIRECT 39
+/* Linux 6.18, where a write past the page cache was seen to leave nothing in it that is
+ * old, whoever reads the pages meanwhile. */
+#define OPS_MINOR_WRITE_DIRECT 45
 
 /* userdata of the session. */
 struct session {

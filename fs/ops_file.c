@@ -61,7 +61,7 @@ static void caching(const struct session *session, const struct mount *mount,
 	} else if (content_is_text(&entry)) {
 		fi->direct_io = 1;
 	} else if (ops_writes_direct(session, mount, node, fi->flags)) {
-		fi->direct_io = handle->direct = true;
+		fi->direct_io = 1;
 	} else {
 		fi->keep_cache = node->paged == mount->edits + 1;
 		node->paged = mount->edits + 1;
