@@ -200,6 +200,10 @@ static enum status serve_mounted(struct daemon *daemon)
 		served = channel_serve(&daemon->channel, daemon->options->single_thread);
 	edited = daemon->is_library ? library_is_edited(&daemon->library)
 				    : daemon->mount.edits > 0;
+	/* Who asked for a commit is answered while there is somebody to answer; and the
+	 * number of the device must not become that of a file that a commit writes. */
+	worker_wait(daemon->is_library ? &daemon->library.workers
+				       : &daemon->mount.workers);
 	/* What lies over it would go in its place. */
 	hidden = !error && watch.signal && watch_is_elsewhere(&watch);
 	if (hidden)

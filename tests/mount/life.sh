@@ -312,6 +312,21 @@ else
         ended_by "SIG$name twice" 0
         ok "SIG$name twice: committed" cmp "$T/want.bpk" "$pack"
     done
+
+    # Who waits for a commit when the mount ends hears how it went.
+    fresh asked
+    BPKFS_UNDER="$BPKFS_AT_SYSCALL hold fsync $T/reached $T/go" bpkfs -o rw "$pack" "$mnt"
+    is 'a commit when the end comes: mount' "$status" 0
+    echo 0.5 >"$mnt/scalars/x"
+    sync "$mnt" 2>"$T/told" &
+    waiting=$!
+    read -r -t 60 pid <"$T/reached"
+    kill "${pids[$mnt]}"
+    timeout 60 bash -c ': >"$1"' - "$T/go"
+    wait "$waiting"
+    is 'a commit when the end comes: who asked hears of it' "$? $(cat "$T/told")" '0 '
+    ended_by 'a commit when the end comes' 0
+    ok 'a commit when the end comes: committed' cmp "$T/want.bpk" "$pack"
 fi
 
 # Options -------------------------------------------------------------------------------
