@@ -642,6 +642,7 @@ static void library_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned int command, 
 {
 	struct session *session = fuse_req_userdata(req);
 	int32_t discard;
+	int error;
 
 	(void)arg;
 	(void)fi;
@@ -655,8 +656,11 @@ static void library_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned int command, 
 		reply_info(req, ino);
 	} else if (command == CONTROL_DISCARD && in_size == sizeof(discard)) {
 		memcpy(&discard, in, sizeof(discard));
-		writers_discard(session->library, discard != 0);
-		fuse_reply_ioctl(req, 0, NULL, 0);
+		error = writers_discard(session->library, discard != 0);
+		if (error)
+			fuse_reply_err(req, -error);
+		else
+			fuse_reply_ioctl(req, 0, NULL, 0);
 	} else {
 		fuse_reply_err(req, ENOTTY);
 	}

@@ -312,7 +312,7 @@ static int set_discard(void *context, struct place *place)
 	return 0;
 }
 
-void writers_discard(struct library *library, bool discard)
+int writers_discard(struct library *library, bool discard)
 {
-	(void)writers_each(library, &library->root, set_discard, &discard);
+	return writers_each(library, &library->root, set_discard, &discard);
 }

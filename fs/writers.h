@@ -45,7 +45,8 @@ enum status writers_commit_at_unmount(struct library *library,
 				      int (*progress)(void *context, uint64_t done,
 						      uint64_t total),
 				      void *context, char *message, size_t size);
-/* At unmount the edits are dropped, or not after all. */
-void writers_discard(struct library *library, bool discard);
+/* At unmount the edits are dropped, or not after all. 0 or -ENOMEM, and then it is as it
+ * was. */
+int writers_discard(struct library *library, bool discard);
 
 #endif
