@@ -589,10 +589,8 @@ static void ops_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned int command, void
 
 void ops_init(void *userdata, struct fuse_conn_info *conn)
 {
-	struct session *session = userdata;
-
+	(void)userdata;
 	conn->want |= conn->capable & FUSE_CAP_ATOMIC_O_TRUNC;
-	session->can_write_direct = conn->proto_minor >= OPS_MINOR_WRITE_DIRECT;
 }
 
 const struct fuse_lowlevel_ops bpkfs_ops = {

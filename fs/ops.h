@@ -36,16 +36,11 @@ struct control_info {
 /* Nothing is to be committed at unmount (1), or it is after all (0). */
 #define CONTROL_DISCARD _IOW('b', 3, int32_t)
 
-/* Linux 6.18, where a write past the page cache was seen to leave nothing in it that is
- * old, whoever reads the pages meanwhile. */
-#define OPS_MINOR_WRITE_DIRECT 45
-
 /* userdata of the session. */
 struct session {
 	struct mount *mount;	 /* of one pack, or NULL */
 	struct library *library; /* of a directory of packs, or NULL */
 	struct fuse_session *fuse;
-	bool can_write_direct; /* see ops_write.c; constant since the first request */
 	/* Guarded by the lock of either; "" for nobody. */
 	char report_to[CONTROL_NAME_SIZE];
 };
@@ -127,17 +122,12 @@ void ops_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode
 		struct fuse_file_info *fi);
 void ops_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 	      struct fuse_file_info *fi);
+void ops_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t size, off_t off,
+	       struct fuse_file_info *fi);
 void ops_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t off, off_t size,
 		   struct fuse_file_info *fi);
 void ops_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
 void ops_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
 void ops_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi);
-/* ops_write.c */
-void ops_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t size, off_t off,
-	       struct fuse_file_info *fi);
-/* May what the handle of @node, just opened as @flags say, writes go past the page cache?
- * Locked. */
-bool ops_writes_direct(const struct session *session, const struct mount *mount,
-		       const struct node *node, int flags);
 
 #endif

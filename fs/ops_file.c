@@ -41,10 +41,9 @@ static int open_control(struct mount *mount, const struct node *node,
 /* Text may be another one after a close than what was written: not cached where
  * it can be edited. A tensor of a read-only mount is the same for good; on another
  * the pages are those of its last open, if nothing was edited since. */
-static void caching(const struct session *session, const struct mount *mount,
-		    struct handle *handle, struct fuse_file_info *fi)
+static void caching(const struct mount *mount, struct node *node,
+		    struct fuse_file_info *fi)
 {
-	struct node *node = handle->node;
 	struct entry entry;
 
 	if (node->type == NODE_RENDERED) {
@@ -60,16 +59,13 @@ static void caching(const struct session *session, const struct mount *mount,
 		fi->keep_cache = 1;
 	} else if (content_is_text(&entry)) {
 		fi->direct_io = 1;
-	} else if (ops_writes_direct(session, mount, node, fi->flags)) {
-		fi->direct_io = 1;
 	} else {
 		fi->keep_cache = node->paged == mount->edits + 1;
 		node->paged = mount->edits + 1;
 	}
 }
 
-static int open_node(const struct session *session, struct mount *mount,
-		     struct node *node, struct fuse_file_info *fi)
+static int open_node(struct mount *mount, struct node *node, struct fuse_file_info *fi)
 {
 	struct handle *handle;
 	uint64_t number;
@@ -101,7 +97,7 @@ static int open_node(const struct session *session, struct mount *mount,
 		return error;
 	}
 	fi->fh = number;
-	caching(session, mount, handle, fi);
+	caching(mount, node, fi);
 	return 0;
 }
 
@@ -124,7 +120,7 @@ void ops_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 
 	if (!node)
 		return;
-	error = open_node(session, mount, node, fi);
+	error = open_node(mount, node, fi);
 	if (error) {
 		ops_fail(req, mount, error);
 		return;
@@ -155,7 +151,7 @@ void ops_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode
 		error = 0; /* another spelling of one that is there */
 	if (!error) {
 		node = nodes_entry(&mount->nodes, &mount->overlay, &entry, folder->npy);
-		error = node ? open_node(session, mount, node, fi) : -ENOMEM;
+		error = node ? open_node(mount, node, fi) : -ENOMEM;
 	}
 	if (!error) {
 		error = ops_entry(mount, node, alias, &reply);
@@ -213,6 +209,25 @@ void ops_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 	else
 		fuse_reply_iov(req, iov, count);
 	reading_done(&reading);
+}
+
+void ops_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t size, off_t off,
+	       struct fuse_file_info *fi)
+{
+	struct mount *mount;
+	struct node *node = ops_begin(req, ino, &mount);
+	int error;
+
+	(void)fi;
+	if (!node)
+		return;
+	error = edit_write(mount, node, data, size, (uint64_t)off);
+	if (error) {
+		ops_fail(req, mount, error);
+		return;
+	}
+	ops_end(req, mount);
+	fuse_reply_write(req, size);
 }
 
 void ops_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t off, off_t size,
