@@ -211,17 +211,33 @@ void ops_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 	reading_done(&reading);
 }
 
+/* Where the end is the kernel does not ask before it appends, and through the other view
+ * it may have moved. Not so for text, which is short and not cached. */
+static int find_end(const struct mount *mount, const struct node *node, uint64_t *ret_off)
+{
+	const struct entry entry = node_entry(&mount->overlay, node);
+	const struct view view = { .npy = node->npy, .writer = true };
+
+	return content_is_text(&entry)
+		       ? 0
+		       : content_size(&mount->overlay, &entry, view, ret_off);
+}
+
 void ops_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t size, off_t off,
 	       struct fuse_file_info *fi)
 {
 	struct mount *mount;
 	struct node *node = ops_begin(req, ino, &mount);
-	int error;
+	uint64_t at = (uint64_t)off;
+	int error = 0;
 
-	(void)fi;
 	if (!node)
 		return;
-	error = edit_write(mount, node, data, size, (uint64_t)off);
+	/* What was stored through a mapping has its place. */
+	if (fi->flags & O_APPEND && !fi->writepage)
+		error = find_end(mount, node, &at);
+	if (!error)
+		error = edit_write(mount, node, data, size, at);
 	if (error) {
 		ops_fail(req, mount, error);
 		return;
