@@ -231,6 +231,9 @@ int edit_set_attribute(struct mount *mount, struct node *node, const char *name,
 	error = edit_take(mount, &entry, &item);
 	if (!error)
 		error = attribute->set(mount, node, item, &given);
+	/* The header in npy/ says so, too. */
+	if (!error && entry.kind == ITEM_TENSOR)
+		mount_changed_unseen(mount, item, true, 0);
 	if (!error && entry.kind < PACK_KIND_COUNT)
 		overlay_account(&mount->overlay, size);
 	return error;

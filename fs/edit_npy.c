@@ -138,7 +138,10 @@ static int describe(struct mount *mount, struct item *item, const struct item *w
 {
 	struct item new = { .described = was ? was->described : item->described };
 	bool alike = false;
-	int error = was ? shown_alike(mount, was, npy, &alike) : 0;
+	/* What does not fit its shape is shown with another one, and mended by that. */
+	int error = was && item_data_valid(&mount->overlay, was)
+			    ? shown_alike(mount, was, npy, &alike)
+			    : 0;
 
 	if (!error && alike)
 		error = item_describe_as(&new, was);
@@ -205,7 +208,7 @@ static int settle(struct mount *mount, struct item *item)
 		item->staged = staged;
 		draft->changed = false;
 		overlay_touch(&mount->overlay, item);
-		mount_edited(mount);
+		mount_changed_unseen(mount, item, false, 0);
 	}
 	if (!error && same) {
 		staged_unref(draft->staged);
@@ -242,8 +245,12 @@ void edit_npy_end(struct mount *mount, struct item *item)
 
 	if (npy_draft_pending(draft) && !draft->refused)
 		(void)edit_npy_flush(mount, item);
-	if (!npy_draft_pending(draft) || draft->refused || !npy_draft_size(draft))
-		drop(item);
+	if (npy_draft_pending(draft) && !draft->refused && npy_draft_size(draft))
+		return;
+	/* Its header is ours from now on. */
+	if (draft)
+		mount_changed_unseen(mount, item, true, 1);
+	drop(item);
 }
 
 /* Writing ------------------------------------------------------------------ */

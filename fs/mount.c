@@ -124,6 +124,18 @@ void mount_edited(struct mount *mount)
 	mount->edits++;
 }
 
+void mount_changed_unseen(struct mount *mount, struct item *item, bool npy,
+			  unsigned handles)
+{
+	const struct node *node =
+		nodes_find(&mount->nodes, npy ? item->id | NODE_ID_NPY : item->id);
+
+	mount_edited(mount);
+	/* Of what nobody has open it stays: cp and rsync set the time before this. */
+	if (node && node->refs > handles)
+		clock_gettime(CLOCK_REALTIME, &item->mtime);
+}
+
 int mount_rendered(struct mount *mount, enum rendered_kind kind,
 		   struct rendered **ret_rendered)
 {

@@ -81,6 +81,12 @@ struct mount {
 			*/
 };
 
+/* The file of the tensor @item in tensors/, or in npy/, has other bytes without having
+ * been written to. If more than @handles have it open, it has another time: by that the
+ * kernel sees that its pages are old. Locked. */
+void mount_changed_unseen(struct mount *mount, struct item *item, bool npy,
+			  unsigned handles);
+
 /* What is kept beside the overlay, which is there: nothing known to the kernel. 0 or
  * -errno; mount_done() takes what is half made, and twice, too. */
 int mount_init(struct mount *mount);
