@@ -10,6 +10,7 @@ With a seed: so many steps of anything, of a tensor whose shape follows its leng
 Says what is wrong, a line for each; nothing when all is well.
 """
 import contextlib
+import fcntl
 import mmap
 import os
 import random
@@ -177,6 +178,65 @@ def through_the_other_view(path, npy):
         check(f"who opens it, {turn}", content(path), bytes(whole[head:]))
 
 
+def closed_drafts(path, npy):
+    """A .npy file becomes the tensor when it is closed, after it was written; and who
+    appends does so behind what is there then."""
+    size = os.stat(path).st_size
+    head = content(npy)[:os.stat(npy).st_size - size]
+
+    def save(data):
+        with open(npy, "wb", buffering=0) as file:
+            file.write(head + data[:size // 2])
+            file.write(data[size // 2:])
+            os.pread(reader, 100, size - 100)
+
+    for turn in range(1, 20):
+        reader = os.open(path, os.O_RDONLY)
+        save(bytes([turn]) * size)
+        check(f"draft {turn}", os.pread(reader, 100, size - 100), bytes([turn]) * 100)
+        os.close(reader)
+    for late in False, True:
+        reader = os.open(path, os.O_RDONLY)
+        appender = os.open(path, os.O_WRONLY | (0 if late else os.O_APPEND))
+        os.pwrite(appender, b"x", size)
+        if late:
+            fcntl.fcntl(appender, fcntl.F_SETFL, os.O_APPEND)
+        save(bytes(size))
+        os.write(appender, b"end")
+        check("appended", content(path), bytes(size) + b"end")
+        os.truncate(path, size)
+        os.close(appender)
+        os.close(reader)
+
+
+def mended_by_npy(path, npy):
+    """What does not fit its shape, by an array that is as it is shown meanwhile."""
+    size = os.stat(path).st_size
+    os.setxattr(path, "user.bpk.shape", b"[%d]" % size)
+    os.truncate(path, size - 1)
+    whole = content(npy)
+    try:
+        with open(npy, "wb") as file:
+            file.write(whole)
+    except OSError as error:
+        print(f"it is not mended: {error}")
+    check("shape", os.getxattr(path, "user.bpk.shape"), b"[%d]" % (size - 1))
+    os.truncate(path, size)
+    os.setxattr(path, "user.bpk.shape", b"[%d]" % size)
+
+
+def header_is_seen(path, npy):
+    """Of who has the .npy file open, when the shape is set."""
+    reader = os.open(npy, os.O_RDONLY)
+    size = os.stat(path).st_size
+    before = os.pread(reader, 200, 0)
+    os.setxattr(path, "user.bpk.shape", b"[2,%d]" % (size // 2))
+    check("the new header", os.pread(reader, 200, 0), content(npy)[:200])
+    check("it is another one", [before != os.pread(reader, 200, 0)], [True])
+    os.setxattr(path, "user.bpk.shape", b"[%d]" % size)
+    os.close(reader)
+
+
 def sizes_are_seen(path):
     """fstat(2) and the end of what can be read, of who has it open."""
     reader = os.open(path, os.O_RDONLY)
@@ -306,6 +366,9 @@ def main():
         file.truncate(0)
         file.truncate(3000000)
     through_the_other_view(path, npy)
+    closed_drafts(path, npy)
+    mended_by_npy(path, npy)
+    header_is_seen(path, npy)
     mapped_by_a_reader(path)
     mapped_by_a_writer(path)
     from_the_same_mount(path)
