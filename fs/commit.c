@@ -154,9 +154,10 @@ static int go_over(struct commit *commit)
 	pthread_mutex_lock(&mount->lock);
 	error = mount_rebase(mount, commit->made, &commit->collected.frozen);
 	collected_release(&commit->collected);
-	pthread_mutex_unlock(&mount->lock);
+	/* At once: who sees that nothing is edited any more compares with the target. */
 	if (!error)
 		target_is_pack(&mount->target, commit->made);
+	pthread_mutex_unlock(&mount->lock);
 	return error;
 }
 

@@ -300,7 +300,7 @@ uint64_t library_number(const struct library *library, const struct place *paren
 static bool is_same(const struct place *place, const struct place *parent,
 		    enum place_type type, const char *name, const struct stat *st)
 {
-	return place->type == type && place->parent == parent &&
+	return place->type == type && place->parent == parent && !place->outdated &&
 	       strcmp(place->name, name) == 0 && place->st.st_dev == st->st_dev &&
 	       place->st.st_ino == st->st_ino &&
 	       (type != PLACE_PACK || same_state(&place->st, st));

@@ -19,7 +19,8 @@
  * mount of one pack does, so it stays open until the kernel has forgotten all of them.
  * When too many are open, a thread has the kernel forget the name of one that nobody
  * uses, and so all below it (shelf.c). A pack that is edited is held (writers.h): it
- * stays, and its place is that of its name, whatever comes to lie there on disk.
+ * stays, and its place is that of its name, whatever comes to lie there on disk. One
+ * whose edits are all committed gives way to another file.
  *
  * Locks: opening, lock, then that of a struct mount. opening is held while a pack is
  * opened or becomes a writer's. lock is over all but what is constant, and is held for
@@ -70,9 +71,10 @@ struct place {
 	unsigned busy;	/* requests that are at work in it, each with a reference */
 	struct place *older, *newer; /* of the open ones, by their last use */
 	bool whole_name;	     /* it was told with its extension */
-	bool asked;   /* the kernel was asked to forget it, and nobody came since */
-	bool held;    /* in library.held, which keeps it */
-	bool refused; /* the last edit of it was: mount->refusal */
+	bool asked;    /* the kernel was asked to forget it, and nobody came since */
+	bool held;     /* in library.held, which keeps it */
+	bool refused;  /* the last edit of it was: mount->refusal */
+	bool outdated; /* it was held, and another file came: it is not opened again */
 	struct place *next_held;
 };
 
@@ -165,7 +167,8 @@ bool library_is_pack(struct library *library, uint64_t number);
 void library_forget(struct library *library, uint64_t number, uint64_t lookups);
 
 /* @mount, which was entered and is not locked, becomes the writer of its pack, which is
- * held from then on. 0, or -errno as the edit is to be answered; mount->refusal says why.
+ * held from then on. One that is already, and has no edit, is asked whether it still is
+ * what is on disk. 0, or -errno as the edit is to be answered; mount->refusal says why.
  * writers.c */
 int library_make_writer(struct library *library, struct mount *mount);
 

@@ -102,12 +102,24 @@ char *mount_link_target(struct mount *mount, const struct node *node)
 	return target;
 }
 
+/* Of the last commit nothing is to be said or done. */
+static bool is_done_with(struct mount *mount)
+{
+	return !mount->target.unsure && !mount->message[0] &&
+	       worker_idle(&mount->workers);
+}
+
+bool mount_is_settled(struct mount *mount)
+{
+	return is_done_with(mount) && !mount->overlay.tables[ITEM_SCRATCH].count &&
+	       !overlay_dirty(&mount->overlay);
+}
+
 bool mount_is_unedited(struct mount *mount)
 {
 	const struct overlay *overlay = &mount->overlay;
 
-	if (overlay->gone.count || mount->target.unsure || mount->message[0] ||
-	    !worker_idle(&mount->workers))
+	if (overlay->gone.count || !is_done_with(mount))
 		return false;
 	for (size_t kind = 0; kind < ITEM_KIND_COUNT; kind++)
 		if (overlay->tables[kind].count)

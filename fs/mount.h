@@ -103,6 +103,9 @@ char *mount_link_target(struct mount *mount, const struct node *node);
 /* Has it no edit, not even one that is for the time of the mount alone, and nothing to be
  * said of the last commit? Then it can be made again from the pack. Locked. */
 bool mount_is_unedited(struct mount *mount);
+/* Has it nothing that would be missed if another file were in the place of its pack: no
+ * edit that a commit would write, no scratch file, and nothing to be said? Locked. */
+bool mount_is_settled(struct mount *mount);
 /* An edit is made: what was rendered before is of the past. Locked. */
 void mount_edited(struct mount *mount);
 /* The file that describes the pack as it is now, borrowed until the next edit.

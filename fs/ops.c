@@ -66,7 +66,8 @@ struct node *ops_begin_edit(fuse_req_t req, fuse_ino_t ino, struct mount **ret_m
 	mount = *ret_mount;
 	if (!mount->writable) {
 		error = -EROFS;
-	} else if (!mount->is_writer) {
+	} else if (session->library &&
+		   !(mount->is_writer && overlay_dirty(&mount->overlay))) {
 		pthread_mutex_unlock(&mount->lock);
 		error = library_make_writer(session->library, mount);
 		pthread_mutex_lock(&mount->lock);

@@ -5,6 +5,7 @@
 #include "listing.h"
 #include "look.h"
 #include "place_text.h"
+#include "shelf.h"
 #include "writers.h"
 
 #include <errno.h>
@@ -101,9 +102,37 @@ int place_attributes(struct library *library, const struct place *place,
 
 static const struct stat nothing;
 
+/* What is held of a pack without an edit left stands for its file; when that has gone or
+ * is another one, it goes, and what is on disk is what there is. @busy as in shelf.h. */
+static bool drop_outdated(struct library *library, struct place *place, int folder,
+			  unsigned busy)
+{
+	struct stat was, now;
+	int error, why;
+
+	if (!shelf_is_settled(library, place, busy, &was))
+		return false;
+	error = look_at(folder, place->name, library->catalog.own, &now, &why);
+	if (error ? error != -ENOENT : !why && same_state(&was, &now))
+		return false;
+	return shelf_drop(library, place, busy, &was);
+}
+
+/* library_held() without what is outdated. */
+static struct place *find_current(struct library *library, const struct place *parent,
+				  const char *name, int folder)
+{
+	struct place *place = library_held(library, parent, name);
+
+	if (!place || !drop_outdated(library, place, folder, 0))
+		return place;
+	library_unref(library, place);
+	return NULL;
+}
+
 /* What is held of what @shown was found as, or with an error was not: it is there
  * whatever lies there on disk. *@ret_place stays NULL without. */
-static int find_held(struct library *library, const struct place *parent,
+static int find_held(struct library *library, const struct place *parent, int folder,
 		     const char *name, int error, const struct shown *shown,
 		     struct place **ret_place)
 {
@@ -113,7 +142,7 @@ static int find_held(struct library *library, const struct place *parent,
 
 	if (error && error != -ENOENT)
 		return error;
-	place = library_held(library, parent, error ? name : shown->file);
+	place = find_current(library, parent, error ? name : shown->file, folder);
 	if (place && (error || shown->type != SHOWN_PACK)) {
 		/* A file that came in its place: it has the name of the pack, which may
 		 * be shown without the extension. */
@@ -128,7 +157,7 @@ static int find_held(struct library *library, const struct place *parent,
 	if (!place && error) {
 		if (asprintf(&file, "%s" CATALOG_EXTENSION, name) < 0)
 			return -ENOMEM;
-		place = library_held(library, parent, file);
+		place = find_current(library, parent, file, folder);
 		free(file);
 	}
 	if (place)
@@ -155,7 +184,8 @@ static int find_in_folder(struct library *library, struct place *parent, const c
 		return folder;
 	error = catalog_find(&library->catalog, folder, name, &shown);
 	if (library->options->writable)
-		error = find_held(library, parent, name, error, &shown, ret_place);
+		error = find_held(library, parent, folder, name, error, &shown,
+				  ret_place);
 	if (!error && !*ret_place)
 		*ret_place = library_make(library, parent, types[shown.type], shown.file,
 					  &shown.st);
@@ -211,6 +241,7 @@ int place_find(struct library *library, struct place *parent, const char *name,
 struct lister {
 	struct library *library;
 	struct place *folder;
+	int fd;
 	struct listing *listing;
 };
 
@@ -234,7 +265,8 @@ static int list_one(struct lister *lister, enum place_type type, const char *nam
 static int list_shown(void *context, const char *name, const struct shown *shown)
 {
 	struct lister *lister = context;
-	struct place *held = library_held(lister->library, lister->folder, shown->file);
+	struct place *held =
+		find_current(lister->library, lister->folder, shown->file, lister->fd);
 
 	/* Those come behind the others, with names that are known. */
 	if (held) {
@@ -263,7 +295,8 @@ static int list_held(void *context, struct place *place)
 	pthread_mutex_lock(&lister->library->lock);
 	held = place->held;
 	pthread_mutex_unlock(&lister->library->lock);
-	if (!held || place->parent != lister->folder)
+	if (!held || place->parent != lister->folder ||
+	    drop_outdated(lister->library, place, lister->fd, 1))
 		return 0;
 	path = library_path(lister->library, place, true);
 	if (!path)
@@ -284,6 +317,7 @@ static int list_folder(struct lister *lister)
 
 	if (fd < 0)
 		return fd;
+	lister->fd = fd;
 	if (latest) {
 		error = catalog_list_latest(catalog, fd, list_link, lister);
 	} else {
@@ -305,7 +339,10 @@ static int list_folder(struct lister *lister)
 
 int place_list(struct library *library, struct place *place, struct listing **ret_listing)
 {
-	struct lister lister = { library, place, calloc(1, sizeof(struct listing)) };
+	struct lister lister = { .library = library,
+				 .folder = place,
+				 .fd = -1,
+				 .listing = calloc(1, sizeof(struct listing)) };
 	const struct place *up = place->parent ? place->parent : place;
 	int error;
 

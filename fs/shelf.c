@@ -116,6 +116,61 @@ static bool is_known(const struct place *place)
 	       (place->known || (place->held && (place->lookups || place->refs)));
 }
 
+/* Off the shelf, for shelf_close(). Locked. */
+static struct mount *take_mount(struct library *library, struct place *place)
+{
+	struct mount *mount = place->mount;
+
+	shelf_take_out(library, place);
+	place->mount = NULL;
+	place->refused = false;
+	if (place->held)
+		let_go(library, place);
+	return mount;
+}
+
+/* Locked. */
+static bool is_settled(const struct place *place, unsigned busy)
+{
+	bool settled;
+
+	if (!place->held || place->busy > busy || place->mount->open_handles)
+		return false;
+	pthread_mutex_lock(&place->mount->lock);
+	settled = mount_is_settled(place->mount);
+	pthread_mutex_unlock(&place->mount->lock);
+	return settled;
+}
+
+bool shelf_is_settled(struct library *library, const struct place *place, unsigned busy,
+		      struct stat *ret_st)
+{
+	bool settled;
+
+	pthread_mutex_lock(&library->lock);
+	settled = is_settled(place, busy);
+	if (settled)
+		*ret_st = place->mount->target.stat;
+	pthread_mutex_unlock(&library->lock);
+	return settled;
+}
+
+bool shelf_drop(struct library *library, struct place *place, unsigned busy,
+		const struct stat *st)
+{
+	struct mount *mount = NULL;
+
+	pthread_mutex_lock(&library->lock);
+	/* After a commit meanwhile it is another file by right. */
+	if (is_settled(place, busy) && same_state(&place->mount->target.stat, st)) {
+		mount = take_mount(library, place);
+		place->outdated = true;
+	}
+	pthread_mutex_unlock(&library->lock);
+	shelf_close(mount);
+	return mount != NULL;
+}
+
 /* One that has to be closed and can be: off the shelf, for shelf_close(). A place with
  * an open handle is not referred to by it, but its mount tells. Locked. */
 static struct mount *take_surplus(struct library *library)
@@ -123,17 +178,14 @@ static struct mount *take_surplus(struct library *library)
 	if (!is_crowded(library->open_count, library->open_bytes))
 		return NULL;
 	for (struct place *place = library->oldest; place; place = place->newer) {
-		struct mount *mount = place->mount;
+		bool held = place->held;
+		struct mount *mount;
 
 		if (is_known(place) || !is_idle(place))
 			continue;
-		shelf_take_out(library, place);
-		place->mount = NULL;
-		place->refused = false;
-		if (place->held) {
-			let_go(library, place);
+		mount = take_mount(library, place);
+		if (held)
 			library_release(library, place);
-		}
 		return mount;
 	}
 	return NULL;
@@ -404,6 +456,8 @@ static int open_place(struct library *library, struct place *place)
 
 	if (place->mount) /* set and dropped with both locks only when it is busy */
 		return 0;
+	if (place->outdated) /* what the kernel knows of it has gone */
+		return -ESTALE;
 	error = open_pack(library, place, &pack);
 	if (error)
 		return error;

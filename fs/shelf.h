@@ -16,6 +16,13 @@ void shelf_take_out(struct library *library, struct place *place);
  * lock. */
 void shelf_hold(struct library *library, struct place *place);
 void shelf_let_go(struct library *library, struct place *place);
+/* Is it held without an edit, and nobody at work in it but @busy that the caller accounts
+ * for? Then *@ret_st is what its file was at last. shelf_drop() closes it for good,
+ * if that is so still: the name in its folder is that of what is there. They lock. */
+bool shelf_is_settled(struct library *library, const struct place *place, unsigned busy,
+		      struct stat *ret_st);
+bool shelf_drop(struct library *library, struct place *place, unsigned busy,
+		const struct stat *st);
 /* Nobody can find it any more. NULL accepted. */
 void shelf_close(struct mount *mount);
 

@@ -9,6 +9,7 @@
 #include "writer.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,6 +73,27 @@ void writers_bring_back(const struct library *library, struct mount *mount)
 	writer_done(&writer);
 }
 
+/* A writer without an edit has nothing that others could not replace, and an edit of what
+ * they have replaced could never be committed. 0 or -errno. */
+static int check_up_to_date(struct mount *mount)
+{
+	char why[PATH_MAX + 64];
+	int error = 0;
+
+	pthread_mutex_lock(&mount->lock);
+	if (!overlay_dirty(&mount->overlay) && !target_unchanged(&mount->target)) {
+		snprintf(why, sizeof(why), "%s: was replaced or removed by somebody else",
+			 mount->target.path);
+		refuse(mount, why, false);
+		error = -ESTALE;
+	} else {
+		free(mount->refusal);
+		mount->refusal = NULL;
+	}
+	pthread_mutex_unlock(&mount->lock);
+	return error;
+}
+
 int library_make_writer(struct library *library, struct mount *mount)
 {
 	struct place *place = mount->place;
@@ -79,17 +101,19 @@ int library_make_writer(struct library *library, struct mount *mount)
 
 	/* It is held before it is: at no moment is its name another place's. */
 	pthread_mutex_lock(&library->opening);
-	if (!mount->is_writer) {
+	if (mount->is_writer) {
+		error = check_up_to_date(mount);
+	} else {
 		shelf_hold(library, place);
 		pthread_mutex_lock(&mount->lock);
 		error = take(library, mount, false);
 		pthread_mutex_unlock(&mount->lock);
 		if (error)
 			shelf_let_go(library, place);
-		pthread_mutex_lock(&library->lock);
-		place->refused = error != 0;
-		pthread_mutex_unlock(&library->lock);
 	}
+	pthread_mutex_lock(&library->lock);
+	place->refused = error != 0;
+	pthread_mutex_unlock(&library->lock);
 	pthread_mutex_unlock(&library->opening);
 	return error;
 }

@@ -238,6 +238,38 @@ is 'others: committed' "$(differ "$dir/a.bpk")" 'M scalars x '
 ok 'others: dropped, too' "$BPKFS" --discard "$dir/b.bpk"
 is 'others: nothing stays' "$(staging_folders)" ''
 
+# What has no edit left follows what others do.
+packs='a b c d' start after
+for name in a b c d; do ok "after: $name is edited" sed -i 's/.*/0.5/' "$mnt/$name/scalars/x"; done
+ok 'after: and committed' "$BPKFS" --commit "$mnt"
+exec 7<"$mnt/d/scalars/lr"
+cd "$mnt/c" || exit 1
+replace "$dir/a.bpk"
+rm "$dir/b.bpk"
+replace "$dir/c.bpk"
+replace "$dir/d.bpk"
+# The kernel tells of a file that was closed when it comes to it.
+follows() { [ "$(ls "$mnt" | tr '\n' ' ')" = 'README a c d sub ' ] && [ "$(cat "$mnt/a/scalars/x")" = 0.75 ]; }
+for _ in $(seq 100); do ! follows || break; done
+ok 'after: what is there is shown' follows
+refused 'after: what has gone is not' "$ENOENT" ls "$mnt/b"
+refused 'after: who is in one that was replaced cannot edit it' stale put scalars/x 0.125
+is 'after: nor is one edited that is in use' "$(cat "$mnt/d/scalars/x")" 0.5
+refused 'after: which would be in vain' stale put "$mnt/d/scalars/x" 0.125
+like 'after: and why' "$(getfattr --absolute-names --only-values -n user.bpk.error "$mnt/d")" 'd\.bpk: was replaced'
+is 'after: it has no edit' "$(changes)" ''
+cd "$T" || exit 1
+exec 7<&-
+follows() { [ "$(cat "$mnt/c/scalars/x" "$mnt/d/scalars/x" | tr '\n' ' ')" = '0.75 0.75 ' ]; }
+for _ in $(seq 100); do ! follows || break; done
+ok 'after: those are what is there, too' follows
+for name in a c d; do ok "after: $name is edited anew" put "$mnt/$name/scalars/lr" 0.5; done
+cp "$T/other.bpk" "$dir/b.bpk"
+ok 'after: and one that comes again' put "$mnt/b/scalars/lr" 0.5
+unmount 'after: unmount' "$mnt"
+is 'after: all are committed' "$(for name in a b c d; do oracle differ "$T/other.bpk" "$dir/$name.bpk"; done)$(staging_folders)" \
+    $'M scalars lr\nM scalars lr\nM scalars lr\nM scalars lr'
+
 # One that fails, one that is invalid, one that is well -------------------------------
 
 packs='a b c' start codes
