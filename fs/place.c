@@ -6,6 +6,7 @@
 #include "look.h"
 #include "place_text.h"
 #include "shelf.h"
+#include "spare.h"
 #include "writers.h"
 
 #include <errno.h>
@@ -375,7 +376,7 @@ int place_open(const struct library *library, const struct place *place)
 
 	if (folder < 0)
 		return folder;
-	fd = look_open(folder, place->name, library->catalog.own, &st);
+	fd = spare_keep(look_open(folder, place->name, library->catalog.own, &st));
 	close(folder);
 	if (fd < 0 || (st.st_dev == place->st.st_dev && st.st_ino == place->st.st_ino))
 		return fd;

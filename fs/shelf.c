@@ -7,6 +7,7 @@
 #include "base.h"
 #include "handle.h"
 #include "look.h"
+#include "spare.h"
 #include "writers.h"
 
 #include <errno.h>
@@ -298,7 +299,7 @@ static int open_pack(const struct library *library, const struct place *place,
 
 	if (folder < 0)
 		return folder;
-	fd = look_open(folder, place->name, library->catalog.own, &st);
+	fd = spare_keep(look_open(folder, place->name, library->catalog.own, &st));
 	close(folder);
 	if (fd < 0)
 		return fd == -ENOENT || fd == -ELOOP || fd == -EISDIR || fd == -ENXIO

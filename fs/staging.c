@@ -3,6 +3,7 @@
  */
 #include "staging.h"
 #include "base.h"
+#include "spare.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -131,7 +132,8 @@ static int open_once(struct staging *staging, const char *path, pid_t *ret_owner
 	error = !is_new && errno != EEXIST ? -errno : 0;
 	if (error)
 		goto fail;
-	made.dir_fd = open_at(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+	made.dir_fd =
+		spare_keep(open_at(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
 	error = made.dir_fd;
 	if (made.dir_fd < 0)
 		goto fail;
@@ -289,6 +291,14 @@ static bool name_number(const char *name, uint64_t *ret_number)
 	return strcmp(name, again) == 0;
 }
 
+static void remove_number(const struct staging *staging, uint64_t number)
+{
+	char name[NUMBER_SIZE];
+
+	number_name(number, name);
+	unlinkat(staging->dir_fd, name, 0);
+}
+
 static int staged_make(struct staging *staging, uint64_t number, int flags,
 		       struct staged **ret_staged)
 {
@@ -314,14 +324,24 @@ static int staged_make(struct staging *staging, uint64_t number, int flags,
 
 int staged_new(struct staging *staging, struct staged **ret_staged)
 {
+	struct staged *staged;
 	int error;
 
 	do {
 		uint64_t number = __atomic_fetch_add(&staging->next, 1, __ATOMIC_RELAXED);
 
-		error = staged_make(staging, number, O_CREAT | O_EXCL, ret_staged);
+		error = staged_make(staging, number, O_CREAT | O_EXCL, &staged);
 	} while (error == -EEXIST);
-	return error;
+	if (error)
+		return error;
+	error = spare_keep(staged->fd);
+	if (error < 0) {
+		remove_number(staging, staged->number);
+		free(staged);
+		return error;
+	}
+	*ret_staged = staged;
+	return 0;
 }
 
 /* What was written behind the end since was not fsynced. */
@@ -358,14 +378,6 @@ int staged_open(struct staging *staging, uint64_t number, uint64_t size,
 		staging->next = number + 1;
 	*ret_staged = staged;
 	return 0;
-}
-
-static void remove_number(const struct staging *staging, uint64_t number)
-{
-	char name[NUMBER_SIZE];
-
-	number_name(number, name);
-	unlinkat(staging->dir_fd, name, 0);
 }
 
 /* Without memory the file stays until the folder goes. */

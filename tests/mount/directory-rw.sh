@@ -329,6 +329,28 @@ else
     skip 'full' 'a full disk needs root'
 fi
 
+# Who has opened as much as may be can still save and commit it.
+packs=$(echo p{1..40})
+cat >"$T/limited" <<'END'
+#!/bin/sh
+ulimit -n 64
+exec "$@"
+END
+chmod +x "$T/limited"
+BPKFS_UNDER=$T/limited start limited
+count=0
+while [ "$count" -lt 40 ] && put "$mnt/p$((count + 1))/scalars/x" 0.5 2>"$T/told"; do count=$((count + 1)); done
+like "limited: an edit is refused (behind $count)" "$(cat "$T/told")" 'too many open files'
+while printf 12345678 2>"$T/told" >"$mnt/p1/tensors/new$((new = ${new:-0} + 1))"; do [ "$new" -lt 64 ] || break; done
+like 'limited: and new bytes' "$(cat "$T/told")" 'too many open files'
+is 'limited: the packs are listed' "$(ls "$mnt" | wc -l)" 42
+ok 'limited: what there is can be edited' put "$mnt/p1/scalars/lr" 0.5
+ok 'limited: saved' sync "$mnt/p1/scalars/lr"
+ok 'limited: and committed' "$BPKFS" --commit "$mnt"
+is 'limited: is in the packs' "$(differ "$dir/p$count.bpk")$(changes)" 'M scalars x '
+unmount 'limited: unmount' "$mnt"
+is 'limited: nothing stays' "$(staging_folders)" ''
+
 # Killed ------------------------------------------------------------------------------
 
 packs='a b' start killed
