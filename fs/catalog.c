@@ -157,9 +157,8 @@ static int look_up(struct catalog *catalog, int folder_fd, const char *file,
 	return 0;
 }
 
-/* A pack that is not shown without its extension. */
-static bool keeps_extension(const struct catalog *catalog, int folder_fd,
-			    const char *file)
+bool catalog_keeps_extension(const struct catalog *catalog, int folder_fd,
+			     const char *file)
 {
 	char stem[256];
 	size_t size = stem_size(file);
@@ -177,7 +176,7 @@ int catalog_find(struct catalog *catalog, int folder_fd, const char *name,
 	int error = look_up(catalog, folder_fd, name, &shown);
 
 	if (!error && shown.type == SHOWN_PACK &&
-	    !keeps_extension(catalog, folder_fd, name))
+	    !catalog_keeps_extension(catalog, folder_fd, name))
 		return -ENOENT;
 	if (!error)
 		*ret_shown = shown;
@@ -378,7 +377,7 @@ int catalog_latest(struct catalog *catalog, int folder_fd, const char *name,
 		    look_up(catalog, folder_fd, file, &shown) != 0 ||
 		    shown.type != SHOWN_PACK)
 			continue;
-		found = strndup(file, keeps_extension(catalog, folder_fd, file)
+		found = strndup(file, catalog_keeps_extension(catalog, folder_fd, file)
 					      ? strlen(file)
 					      : stem_size(file));
 		if (!found)

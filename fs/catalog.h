@@ -66,6 +66,9 @@ int catalog_list_latest(struct catalog *catalog, int folder_fd,
 
 /* Has it the name of a pack? */
 bool catalog_is_named(const char *file);
+/* Is the pack @file shown with it all the same, since its name without is another's? */
+bool catalog_keeps_extension(const struct catalog *catalog, int folder_fd,
+			     const char *file);
 /* Is the regular file a pack? When not, @error says why. 0 or -errno. */
 int catalog_check(struct catalog *catalog, int folder_fd, const char *file,
 		  struct bpk_error *error);

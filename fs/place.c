@@ -286,12 +286,21 @@ static int list_link(void *context, const char *name)
 	return list_one(context, PLACE_LINK, name, name, &nothing);
 }
 
+static bool is_listed(const struct listing *listing, const char *name)
+{
+	for (size_t i = 0; i < listing->count; i++)
+		if (strcmp(listing->names + listing->entries[i].name_at, name) == 0)
+			return true;
+	return false;
+}
+
 static int list_held(void *context, struct place *place)
 {
 	struct lister *lister = context;
-	char *path, *name;
+	const char *name;
+	char *path;
 	bool held;
-	int error;
+	int error = 0;
 
 	pthread_mutex_lock(&lister->library->lock);
 	held = place->held;
@@ -303,7 +312,14 @@ static int list_held(void *context, struct place *place)
 	if (!path)
 		return -ENOMEM;
 	name = strrchr(path, '/');
-	error = list_number(lister, PLACE_PACK, name ? name + 1 : path, place->id);
+	name = name ? name + 1 : path;
+	/* What it was told as may be another file's by now, as when it is looked up. */
+	if (is_listed(lister->listing, name) &&
+	    catalog_keeps_extension(&lister->library->catalog, lister->fd, place->name))
+		name = place->name;
+	/* It may have become held since it was listed. */
+	if (!is_listed(lister->listing, name))
+		error = list_number(lister, PLACE_PACK, name, place->id);
 	free(path);
 	return error;
 }

@@ -199,6 +199,9 @@ rm "$dir/b.bpk"
 replace "$dir/c.bpk"
 is 'others: what is edited is what it was' "$(cat "$mnt/a/scalars/x" "$mnt/b/scalars/x" "$mnt/a/scalars/lr") $(ls "$mnt" | tr '\n' ' ')" \
     $'0.25\n0.25\n0.5 README a b c d sub '
+mkdir "$dir/a"
+is 'others: beside a folder that came it has its whole name' "$(ls "$mnt" | tr '\n' ' ')$(cat "$mnt/a.bpk/scalars/lr")" 'README a a.bpk b c d sub 0.5'
+rmdir "$dir/a"
 is 'others: under the same numbers' "$(stat -c %i "$mnt/a") $(ls -i "$mnt" | awk '$2 == "a" { print $1 }')" "$number $number"
 is 'others: what is not is what is there' "$(cat "$mnt/c/scalars/x")" 0.75
 refused 'others: who is in one that was replaced cannot edit it' 'stale|no such' put scalars/x 0.5
