@@ -15,24 +15,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 /* In the number of a place, and in none of a range. */
 #define PLACE_BITS (UINT64_C(3) << 62)
 
 /* The life of it ---------------------------------------------------------------- */
-
-/* Many packs may be in use at once. */
-static void raise_file_limit(void)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
-		limit.rlim_cur = limit.rlim_max;
-		(void)setrlimit(RLIMIT_NOFILE, &limit);
-	}
-}
 
 enum status library_open(struct library *library, const struct options *options)
 {
@@ -68,7 +56,6 @@ enum status library_open(struct library *library, const struct options *options)
 	pthread_mutex_init(&library->lock, NULL);
 	pthread_cond_init(&library->crowded, NULL);
 	library->workers = (struct workers)WORKERS_INITIALIZER;
-	raise_file_limit();
 	return STATUS_OK;
 }
 

@@ -20,6 +20,7 @@
 #include "options.h"
 #include "paths.h"
 #include "signals.h"
+#include "spare.h"
 #include "watch.h"
 #include "writers.h"
 
@@ -247,8 +248,10 @@ static enum status become_writer(struct daemon *daemon)
 static enum status serve(struct daemon *daemon)
 {
 	struct mount *mount = &daemon->mount;
-	enum status status = mount->writable ? become_writer(daemon) : STATUS_OK;
+	enum status status;
 
+	spare_raise_limit();
+	status = mount->writable ? become_writer(daemon) : STATUS_OK;
 	if (status)
 		return status;
 	daemon->session.mount = daemon->is_library ? NULL : mount;

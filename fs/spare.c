@@ -12,6 +12,16 @@
 #define SPARE_MAX 64
 #define SPARE_PART 4
 
+void spare_raise_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+		limit.rlim_cur = limit.rlim_max;
+		(void)setrlimit(RLIMIT_NOFILE, &limit);
+	}
+}
+
 int spare_keep(int fd)
 {
 	struct rlimit limit;

@@ -49,4 +49,21 @@ rm "$t"/u4
 ok '--discard' "$BPKFS" --discard "$mnt"
 daemon_ended "$mnt"
 is 'nothing is left' "$(ls -A "$T" | grep new)" ''
+
+# More tensors than files may be open as things usually are.
+mkdir "$T/many"
+for k in $(seq 400); do echo "$k" >"$T/many/t$k"; done
+soft=$(ulimit -Sn) hard=$(ulimit -Hn)
+if [ "$hard" = unlimited ] || [ "$hard" -ge 2000 ]; then
+    ulimit -Sn 256
+    mounted 'mounted by who may have 256 files open' -o rw,create "$T/new.bpk" "$mnt"
+    ulimit -Sn "$soft"
+    ok '400 tensors come in' cp -r "$T/many" "$t/"
+    unmount 'commit' "$mnt"
+    mounted 'mounted' "$T/new.bpk" "$mnt"
+    ok 'all are there' diff -r "$T/many" "$t/many"
+    unmount 'unmount' "$mnt"
+else
+    skip 'more tensors than open files' "no more than $hard files may be open"
+fi
 done_testing
