@@ -86,11 +86,10 @@ void ops_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int to_set,
 		 struct fuse_file_info *fi);
 void ops_statfs(fuse_req_t req, fuse_ino_t ino);
 void ops_init(void *userdata, struct fuse_conn_info *conn);
-/* CONTROL_REPORT_TO with the name @name: kept under @lock, which guards it, and answered.
- */
-void ops_report_to(fuse_req_t req, pthread_mutex_t *lock, const void *name);
-/* Of those who may look at the mount, whose it is. */
-bool ops_is_owner(fuse_req_t req);
+/* ops_control.c */
+void ops_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned int command, void *arg,
+	       struct fuse_file_info *fi, unsigned flags, const void *in, size_t in_size,
+	       size_t out_size);
 /* ops_dir.c */
 void ops_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
 void ops_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,

@@ -598,74 +598,6 @@ static void library_statfs(fuse_req_t req, fuse_ino_t ino)
 	fuse_reply_statfs(req, &st);
 }
 
-static int add_info(void *context, struct place *place)
-{
-	struct control_info *info = context;
-	struct mount *mount = place->mount;
-
-	pthread_mutex_lock(&mount->lock);
-	info->changes += (int32_t)describe_change_count(mount);
-	if (mount->committing) {
-		info->committing = true;
-		info->done += __atomic_load_n(&mount->commit_done, __ATOMIC_RELAXED);
-		info->total += __atomic_load_n(&mount->commit_total, __ATOMIC_RELAXED);
-	}
-	pthread_mutex_unlock(&mount->lock);
-	return 0;
-}
-
-/* Of what is in the folder. */
-static void reply_info(fuse_req_t req, fuse_ino_t ino)
-{
-	struct library *library = library_of(req);
-	struct control_info info = { .writable = library->options->writable };
-	struct place *place = library_pack_place(library, ino);
-	int error;
-
-	if (!place)
-		place = begin(req, ino);
-	if (!place)
-		return;
-	info.status = (int32_t)writers_result(library, place, info.message,
-					      sizeof(info.message));
-	error = writers_each(library, place, add_info, &info);
-	end(req, place);
-	if (error)
-		fuse_reply_err(req, -error);
-	else
-		fuse_reply_ioctl(req, 0, &info, sizeof(info));
-}
-
-static void library_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned int command, void *arg,
-			  struct fuse_file_info *fi, unsigned flags, const void *in,
-			  size_t in_size, size_t out_size)
-{
-	struct session *session = fuse_req_userdata(req);
-	int32_t discard;
-	int error;
-
-	(void)arg;
-	(void)fi;
-	(void)flags;
-	if ((command == CONTROL_REPORT_TO || command == CONTROL_DISCARD) &&
-	    !ops_is_owner(req)) {
-		fuse_reply_err(req, EPERM);
-	} else if (command == CONTROL_REPORT_TO && in_size == CONTROL_NAME_SIZE) {
-		ops_report_to(req, &session->library->lock, in);
-	} else if (command == CONTROL_INFO && out_size == sizeof(struct control_info)) {
-		reply_info(req, ino);
-	} else if (command == CONTROL_DISCARD && in_size == sizeof(discard)) {
-		memcpy(&discard, in, sizeof(discard));
-		error = writers_discard(session->library, discard != 0);
-		if (error)
-			fuse_reply_err(req, -error);
-		else
-			fuse_reply_ioctl(req, 0, NULL, 0);
-	} else {
-		fuse_reply_err(req, ENOTTY);
-	}
-}
-
 /* Links are made nowhere. */
 const struct fuse_lowlevel_ops library_ops = {
 	.init = ops_init,
@@ -687,7 +619,7 @@ const struct fuse_lowlevel_ops library_ops = {
 	.mknod = library_mknod,
 	.symlink = ops_symlink,
 	.link = ops_link,
-	.ioctl = library_ioctl,
+	.ioctl = ops_ioctl,
 	.opendir = library_opendir,
 	.readdir = library_ops_readdir,
 	.readdirplus = library_readdirplus,
