@@ -18,7 +18,7 @@ int bpk_dtype_parse(struct bpk_cursor *cursor, enum bpk_dtype *ret_dtype);
 /* The canonical CBOR item of @dtype, a constant; NULL for QFloat. */
 const void *bpk_dtype_cbor(enum bpk_dtype dtype, size_t *ret_size);
 
-/* A dtype item as text: see bpk_tensor_dtype_text(). */
+/* A dtype item as text (dtype_text.c): see bpk_tensor_dtype_text(). */
 size_t bpk_dtype_text(enum bpk_dtype dtype, const void *cbor, size_t cbor_size,
 		      char *buffer, size_t size);
 
