@@ -161,22 +161,24 @@ enter() {
     exec 6< <(cd "$T/cwd" && echo there && exec cat "$T/leave" 7<&-)
     read -r -u 6 _
 }
+# A pause is a read of what never comes: of what comes, bash can lose a byte when the
+# time is up just then.
+pause() { read -r -t 0.1 <>"$T/never"; }
 ask() { # until told that it is enough; the first time before it returns
     : "$T"/asked/scalars/*
-    (until read -r -t 0.1 -u 9 _; do : "$T"/asked/scalars/*; done) 6<&- 7<&- &
+    (until [ -e "$T/enough" ]; do : "$T"/asked/scalars/*; pause; done) 6<&- 7<&- &
     asking=$!
     [ -e "$T/asked/scalars" ]
 }
 count() {
     [ "$(stat -f -c %t "$T/counted")" = 65735546 ] || return
     (while [ "$(stat -f -c %t "$T/counted")" = 65735546 ]; do
-        read -r -t 0.1 <>"$T/never"
+        pause
     done) 6<&- 7<&- &
     counting=$!
 }
 fresh idle
-mkfifo "$T/leave" "$T/enough" "$T/never"
-exec 9<>"$T/enough"
+mkfifo "$T/leave" "$T/never"
 used open open_file
 used cwd enter
 used asked ask
@@ -195,7 +197,7 @@ daemon_ended "$T/counted"
 is 'idle: statfs is no use of it' $? 0
 exec 6<&- 7<&-
 echo >"$T/leave"
-echo >&9
+: >"$T/enough"
 wait "$asking" "$counting"
 for name in open asked cwd; do
     daemon_ended "$T/$name"
@@ -273,6 +275,7 @@ if [ -z "${BPKFS_AT_SYSCALL:-}" ] || ! is_root || ! "$BPKFS_AT_SYSCALL" fail mou
     skip 'a second signal during a commit' 'needs root and seccomp'
 else
     mkfifo "$T/reached" "$T/go"
+    reached() { read -r pid < <(timeout 60 cat "$T/reached"); }
     # In the background the caller is another process than the one that mounts: it can
     # hand on no SIGKILL, but it is missed.
     names=(TERM INT HUP) flags=(-f)
@@ -284,7 +287,7 @@ else
         env --default-signal=HUP "$BPKFS_AT_SYSCALL" hold mount "$T/reached" "$T/go" "$BPKFS" "${flags[@]}" -o rw "$pack" "$mnt" \
             >"$T/log/early" 2>&1 &
         caller=$!
-        read -r -t 60 pid <"$T/reached"
+        reached
         kill -s "$name" "$caller"
         [ "$name" != KILL ] || wait "$caller" 2>/dev/null
         timeout 60 bash -c ': >"$1"' - "$T/go"
@@ -304,7 +307,7 @@ else
         is "SIG$name twice: mount" "$status" 0
         echo 0.5 >"$mnt/scalars/x"
         kill -s "$name" "${pids[$mnt]}"
-        read -r -t 60 pid <"$T/reached"
+        reached
         is "SIG$name twice: it is in the commit" "$(sum "$pack") $(is_mounted "$mnt"; echo $?)" \
             "$(sum "$T/base.bpk") 1"
         for again in TERM INT HUP TERM; do kill -s "$again" "${pids[$mnt]}"; done
@@ -320,7 +323,7 @@ else
     echo 0.5 >"$mnt/scalars/x"
     sync "$mnt" 2>"$T/told" &
     waiting=$!
-    read -r -t 60 pid <"$T/reached"
+    reached
     kill "${pids[$mnt]}"
     timeout 60 bash -c ': >"$1"' - "$T/go"
     wait "$waiting"
